@@ -220,7 +220,7 @@ _OF_HTTP: Mapping[int, tuple[str, str, str]] = {
     507: (
         "DiskFull",
         "The service has no room for the file",
-        "the disk for uploads is full: ask the operator of this service",
+        "the disk for uploads is full or read-only: ask the operator of this service",
     ),
     503: ("StoreUnavailable", "Redis is unreachable", "try again"),
 }

@@ -84,17 +84,17 @@ async def arriving(api: Context, tenant: str, name: str) -> AsyncIterator[tuple[
 
 @contextmanager
 def disk() -> Iterator[None]:
-    """Translate the error of a full disk."""
+    """Translate the error of a full or read-only disk."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
             raise
         raise RequestProblem(
             507,
             "DiskFull",
             "The service has no room for the file",
-            "the disk for uploads is full: ask the operator of this service",
+            "the disk for uploads is full or read-only: ask the operator of this service",
             headers={"Connection": "close"},
         ) from None
 

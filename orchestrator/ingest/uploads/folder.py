@@ -106,7 +106,8 @@ class Uploads:
                 (folder / tenant).mkdir(parents=True)
                 path = folder / tenant / name
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                file = stack.enter_context(os.fdopen(os.open(path, flags, 0o600), "wb"))
+                file = os.fdopen(os.open(path, flags, 0o600), "wb")
+                stack.callback(_closed, file)
                 yield Arrival(
                     ingest=known,
                     tenant=tenant,
@@ -287,6 +288,12 @@ class Arrival:
             raise NoRoom(f"the files that wait leave room for {max(self._left, 0)} bytes")
         self.digest.update(piece)
         self.file.write(piece)
+
+
+def _closed(file: IO[bytes]) -> None:
+    # a completed file has been written; the bytes of another one may find no room, and it is deleted
+    with suppress(OSError):
+        file.close()
 
 
 @contextmanager

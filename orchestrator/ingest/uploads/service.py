@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 import time
@@ -40,6 +41,8 @@ _PAUSE, _FIRST, _LONGEST = 1.0, 5.0, 60.0
 _SHOWN = 1.0
 #: characters of a reason
 _REASON = 500
+#: errors of a disk that is full, read-only or broken
+_STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 _WITHHELD = (
     "the service failed to ingest the file: ask its operator, who finds the reason in the logs"
 )
@@ -156,19 +159,34 @@ class Ingester:
         self._wait = _FIRST
 
     def run(self) -> None:
-        """Ingest until the process must stop.
+        """Ingest until the process must stop. A full or read-only disk of the uploads is waited for.
 
         Raises:
             Busy: another process ingests.
         """
-        with self._uploads.serving():
-            note("ingesting process ready")
-            while not self._stop.is_set():
-                waits = self.run_waiting()
-                if not waits:
-                    self._uploads.sweep(datetime.now(UTC) - self._retention)
-                self._stop.wait(self._wait if waits else _PAUSE)
-            note("ingesting process stopped")
+        while not self._stop.is_set():
+            try:
+                with self._uploads.serving():
+                    self._serve()
+            except OSError as error:
+                if error.errno not in _STORAGE:
+                    raise
+                # a process that ends again and again would be the end of `posology up`, and of its API
+                _log.error("files wait: %s", error)
+                self._wait_more()
+
+    def _serve(self) -> None:
+        note("ingesting process ready")
+        while not self._stop.is_set():
+            waits = self.run_waiting()
+            if not waits:
+                self._uploads.sweep(datetime.now(UTC) - self._retention)
+            self._stop.wait(self._wait if waits else _PAUSE)
+        note("ingesting process stopped")
+
+    def _wait_more(self) -> None:
+        self._stop.wait(self._wait)
+        self._wait = min(2 * self._wait, _LONGEST)
 
     def run_waiting(self) -> bool:
         """Ingest all that waits.
@@ -301,6 +319,11 @@ def _faults() -> Iterator[None]:
     except ReaderUnavailable:
         raise
     except (ConfigurationError, IndexFault, StoreUnavailable) as error:
+        _log.error("files wait: %s", error)
+        raise _Fault from error
+    except OSError as error:
+        if error.errno not in _STORAGE:
+            raise
         _log.error("files wait: %s", error)
         raise _Fault from error
 

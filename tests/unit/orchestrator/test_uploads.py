@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -247,6 +250,65 @@ def test_files_wait_while_the_service_cannot_ingest(uploads: Uploads, error: Exc
         assert found.runs == 0, "the file has no part in it"
     assert not serving.run_waiting()
     assert uploads.get(made.id, tenant="acme").state is IngestState.SUCCEEDED
+
+
+class Steps(threading.Event):
+    """A stop that is asked for by the last of some steps, one for each wait."""
+
+    def __init__(self, *steps: Callable[[], None]) -> None:
+        super().__init__()
+        self.steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        self.steps.pop(0)()
+        if not self.steps:
+            self.set()
+        return self.is_set()
+
+
+@contextmanager
+def full_disk() -> Iterator[Callable[[], None]]:
+    """No file of this process may grow until the function is called, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+
+    def free() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    try:
+        yield free
+    finally:
+        free()
+
+
+def test_a_full_disk_is_waited_for(uploads: Uploads) -> None:
+    made, does = add(uploads), Does()
+    with full_disk() as free:
+        ingester(uploads, does, Steps(free, lambda: None)).run()
+    assert len(does.asked) == 1
+    ended = uploads.get(made.id, tenant="acme")
+    assert (ended.state, ended.runs) == (IngestState.SUCCEEDED, 1)
+
+
+def test_a_disk_that_fills_during_an_ingest_is_waited_for(uploads: Uploads) -> None:
+    made, does = add(uploads), Does(fails(OSError(errno.EROFS, "Read-only file system")))
+    nothing = lambda: None  # noqa: E731
+    ingester(uploads, does, Steps(nothing, nothing)).run()
+    assert len(does.asked) == 2
+    assert uploads.get(made.id, tenant="acme").state is IngestState.SUCCEEDED
+
+
+def test_an_upload_that_finds_no_room_says_so_once(uploads: Uploads, tmp_path: Path) -> None:
+    opening = uploads.arriving("acme", "a.txt", ROOM)
+    arrival = opening.__enter__()
+    with full_disk():
+        arrival.write(b"text")
+        with pytest.raises(OSError, match="large"):
+            uploads.complete(arrival)
+        # its end, which has nothing more to say, is that of the request
+        opening.__exit__(None, None, None)
+    assert not list((tmp_path / "uploads").rglob("a.txt"))
 
 
 def test_a_stop_leaves_the_file_waiting(uploads: Uploads) -> None:
