@@ -19,6 +19,7 @@ from pathlib import Path
 from evals.fire.checker import check, load
 from evals.fire.piece import Plan, run
 from evals.fire.report import report
+from evals.fire.schedule import WEIGHTS
 
 
 def main() -> None:
@@ -30,6 +31,9 @@ def main() -> None:
         "--every", type=float, default=4.0, help="mean seconds between blows; 0: none"
     )
     parser.add_argument("--workers", type=int, default=2)
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--only", nargs="+", choices=WEIGHTS, default=[], help="kinds of blows")
+    some.add_argument("--without", nargs="+", choices=WEIGHTS, default=[], help="kinds of blows")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, help="new folder of the run")
     where.add_argument("--resume", type=Path, metavar="DIR", help="run to continue by a piece")
@@ -45,6 +49,7 @@ def main() -> None:
             seconds=given.hours * 3600,
             every=given.every or None,
             workers=given.workers,
+            kinds=frozenset(given.only or WEIGHTS.keys() - set(given.without)),
         )
         asyncio.run(run(plan))
     seen = load(folder)

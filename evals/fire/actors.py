@@ -34,7 +34,7 @@ class Tenant:
     weights: dict[str, int] = field(
         default_factory=lambda: {
             "ask": 40, "twice": 10, "partitions": 6, "chat": 10, "tool": 4, "cancel": 8, "batch": 4,
-            "lane": 3, "upload": 1, "again": 8, "feedback": 4, "retry": 3, "command": 1, "estimate": 1,
+            "lane": 3, "upload": 3, "again": 8, "feedback": 4, "retry": 3, "command": 1, "estimate": 1,
         }
     )  # fmt: skip
 
@@ -68,6 +68,8 @@ class Work:
         #: last known state of every job, and batches that were accepted
         self.jobs: dict[str, str] = {}
         self.batches: set[str] = set()
+        #: files that were accepted, and whose ingest has not ended
+        self.ingests: set[str] = set()
         #: ``(version, passage)`` of quotes that were looked at
         self._seen: set[tuple[str, str]] = set()
 
@@ -228,7 +230,10 @@ class Work:
         path = f"/v1/index/files?name={self.tenant.name}-{self._numbers}.jsonl"
         kind = "application/octet-stream"
         content = mine.line.encode() + b"\n"
-        await self._sure(lambda: self.ways.http("POST", path, content=content, kind=kind), tries=3)
+        send = lambda: self.ways.http("POST", path, content=content, kind=kind)  # noqa: E731
+        reply = await self._sure(send, tries=3)
+        if reply.status in (200, 202):
+            self.ingests.add(reply.body["id"])
 
     async def _again(self) -> None:
         """Look at a job of before."""
@@ -292,6 +297,12 @@ async def _ended(work: Work) -> bool:
         for job, state in list(work.jobs.items()):
             if state not in _OVER:
                 over &= await work.look(job) in _OVER
+        for name in list(work.ingests):
+            reply = await work.ways.http("GET", f"/v1/index/ingests/{name}")
+            if reply.status == 200 and reply.body["state"] in _OVER:
+                work.ingests.remove(name)
+            else:
+                over = False
         if over:
             return True
         await asyncio.sleep(1.0)

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import sys
-import urllib.request
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import redis
 
-from evals.fire.corpus import COUNT, document, write
 from evals.fire.journal import Journal
 from evals.fire.memory import Processes
+from evals.fire.operating import Operator
 from evals.fire.schedule import WEATHERS, Blow, Sparing
+from evals.fire.world.disks import Disk
 from evals.fire.world.network import Network
 from evals.fire.world.redis_server import RedisServer
 
-#: documents that a sync revises
-_REVISED = 12
 #: seconds by which the clock of Redis is put forward or back
 CLOCKS = (60, 600, 3_600, -20)
-#: seconds for a sync
-_SYNC = 180.0
 
 
 class Striker:
@@ -42,6 +36,7 @@ class Striker:
         provider: address of the provider.
         folder: of the run.
         environment: of commands.
+        disks: of index and uploads.
     """
 
     def __init__(
@@ -53,15 +48,16 @@ class Striker:
         provider: str,
         folder: Path,
         environment: Mapping[str, str],
+        disks: Mapping[str, Disk],
     ) -> None:
         self._journal, self._processes, self._server = journal, processes, server
-        self._network, self._provider = network, provider
-        self._folder, self._environment = folder, environment
+        self._network, self._disks = network, disks
         #: held while Redis is away, so that two blows do not start two
         self._redis = asyncio.Lock()
-        self._index = asyncio.Lock()
+        self._storage = {name: asyncio.Lock() for name in disks}
         #: by part of the stack
         self._sparing = defaultdict[str, Sparing](Sparing)
+        self.operator = Operator(journal, processes, provider, folder, environment, self._sparing)
         #: set when a job ends: a worker is killed only after one has ended since the last kill, so that a slow
         #: machine is not hit until nothing is done any more
         self.progress = asyncio.Event()
@@ -116,15 +112,22 @@ class Striker:
                 self._network.delay = 0.0
             case ["weather"]:
                 await self.weather(blow.weather)
+            case ["change", _]:
+                await self.operator.change_prices(blow.target)
+                self._journal.write("struck", what=blow.deed)
+            case ["fill" | "lock", "index" | "uploads" as which]:
+                await self._storage_fails(self._disks[which], blow)
+            case ["drop", _]:
+                await self._operated(blow, self.operator.drop_versions())
             case [what]:
-                await self._sync(rebuild=what == "rebuild")
+                await self._operated(blow, self.operator.sync(rebuild=what == "rebuild"))
 
     async def weather(self, name: str) -> None:
         """Set the provider's weather."""
-        shares = _hex(WEATHERS[name])
-        request = urllib.request.Request(f"{self._provider}/_weather?{shares}", method="POST")  # noqa: S310 - loopback
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        await asyncio.to_thread(lambda: opener.open(request, timeout=30).close())
+        await self.operator.tell("_weather", WEATHERS[name])
+
+    async def _operated(self, blow: Blow, work: Awaitable[int | None]) -> None:
+        self._journal.write("struck", what=blow.deed, status=await work)
 
     def _one(self, what: str, blow: Blow) -> list[int]:
         """A process of a kind; none may live just now."""
@@ -188,33 +191,22 @@ class Striker:
                 return
             await asyncio.sleep(0.5)
 
-    async def _sync(self, *, rebuild: bool) -> None:
-        """Hand over new revisions, and have the index take them."""
-        async with self._index:
-            folder = self._folder / "literature"
-            number = len(list(folder.glob("docs-*.jsonl"))) + 1
-            some = range(number * _REVISED % COUNT, number * _REVISED % COUNT + _REVISED)
-            revised = [document(n % COUNT, number) for n in some]
-            for one in revised:
-                self._journal.write("document", id=one.id, text=one.text)
-            write(folder / f"docs-{number:04d}.jsonl", revised)
-            options = ["--rebuild", "--allow-removals"] if rebuild else []
-            status = await self.command("sync", str(folder), *options)
-            self._journal.write("struck", what="rebuild" if rebuild else "sync", status=status)
-
-    async def command(self, *arguments: str) -> int | None:
-        """Run a command of an operator; return its exit status."""
-        with (self._folder / "log" / "commands.log").open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                str(Path(sys.executable).with_name("posology")), *arguments,
-                stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, **self._environment},
-            )  # fmt: skip
+    async def _storage_fails(self, disk: Disk, blow: Blow) -> None:
+        """Let a disk be full or read-only; the index is synced meanwhile, and again when it can be written."""
+        if not disk.mounted:
+            self._journal.write("left out", what=blow.deed)
+            return
+        full, written = blow.deed.startswith("fill"), disk.folder.name == "index"
+        async with self._storage[disk.folder.name]:
+            await asyncio.to_thread(disk.fill if full else disk.lock)
             try:
-                return await asyncio.wait_for(process.wait(), _SYNC)
-            except TimeoutError:
-                process.kill()
-                return await process.wait()
+                status = await self.operator.sync() if written else None
+                self._journal.write("struck", what=blow.deed, status=status)
+                await asyncio.sleep(blow.lasts)
+            finally:
+                await asyncio.to_thread(disk.free if full else disk.unlock)
+            if written:
+                await self.operator.sync()
 
 
 async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
@@ -222,8 +214,3 @@ async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
-
-
-def _hex(shares: Mapping[str, float]) -> str:
-    """Return a weather as the provider takes it: JSON in hexadecimal digits."""
-    return json.dumps(shares).encode().hex()

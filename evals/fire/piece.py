@@ -18,24 +18,17 @@ from evals.fire.blows import Striker
 from evals.fire.corpus import COUNT, document, write
 from evals.fire.journal import Journal, last_number
 from evals.fire.memory import Processes, sample
-from evals.fire.schedule import blows
+from evals.fire.schedule import WEIGHTS, blows
 from evals.fire.watch import Watch
 from evals.fire.ways import Ways
+from evals.fire.world.disks import Disk
 from evals.fire.world.keeper import Keeper
 from evals.fire.world.network import Network
+from evals.fire.world.prices import MODEL, write_prices
 from evals.fire.world.redis_server import RedisServer
 from orchestrator.stack.ports import free_port
 from posology.testing.models.encoder import save_tiny_encoder
 
-MODEL = "openai:gpt-4o-mini"
-#: the provider's list, as the service has it
-_PRICES = f"""
-[models."{MODEL}"]
-input = "0.15"
-output = "0.60"
-batch = "0.5"
-flex = "0.5"
-"""
 #: limits of tenants; what runs out is raised now and then
 TENANTS = {
     "ample": ("--total", "5", "--calls", "16", "--may-ingest"),
@@ -66,6 +59,8 @@ class Plan:
     workers: int = 2
     #: jobs that end before the piece does, however long they take
     fewest: int = 0
+    #: of blows
+    kinds: frozenset[str] = frozenset(WEIGHTS)
 
     @property
     def name(self) -> str:
@@ -85,13 +80,18 @@ def tenants(seed: int) -> list[Tenant]:
 async def run(plan: Plan) -> None:
     """Run a piece; what it saw is in the folder."""
     folder = plan.folder
-    for name in ("log", "literature", "home", "uploads"):
+    for name in ("log", "literature", "home"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     first = last_number(folder) + 1
     journal = Journal(folder / f"records-{plan.number:04d}.jsonl", first=first)
     async with AsyncExitStack() as stack:
         stack.callback(journal.close)
         journal.write("piece", seed=plan.seed, number=plan.number, seconds=plan.seconds, every=plan.every)  # fmt: skip
+        disks = {name: Disk(folder / name) for name in ("index", "uploads")}
+        for disk in disks.values():
+            await asyncio.to_thread(disk.mount)
+            stack.callback(disk.unmount)
+        journal.write("prices", **write_prices(folder / "prices.toml", 0).record())
         server = RedisServer(folder / "redis")
         server.begin_before_midnight(_START + plan.seconds / 2)
         await asyncio.to_thread(server.start)
@@ -119,7 +119,7 @@ async def run(plan: Plan) -> None:
             Keeper(options, folder / "log" / "stack.log", journal)
         )
         processes = Processes(lambda: keeper.pid)
-        striker = Striker(journal, processes, server, network, provider, folder, direct)
+        striker = Striker(journal, processes, server, network, provider, folder, direct, disks)
         over = asyncio.Event()
         works = [
             Work(tenant, Ways(journal, tenant=tenant.name, key=keys[tenant.name], url=keeper.url, environment=direct),
@@ -148,7 +148,9 @@ async def _work(
             for work in works:
                 group.create_task(work.run())
             if plan.every is not None:
-                group.create_task(striker.run(blows(plan.name, plan.seconds, plan.every), over))
+                group.create_task(
+                    striker.run(blows(plan.name, plan.seconds, plan.every, plan.kinds), over)
+                )
             await asyncio.sleep(plan.seconds)
             await _enough(works, plan.fewest)
             over.set()
@@ -194,7 +196,7 @@ async def _raise(plan: Plan, striker: Striker) -> None:
     while True:
         await asyncio.sleep(_EVERY)
         dollars += _RAISE
-        await striker.command("tenants", "set", "tight", "--total", f"{dollars:.4f}")
+        await striker.operator.command("tenants", "set", "tight", "--total", f"{dollars:.4f}")
 
 
 def _environment(plan: Plan, provider: str) -> dict[str, str]:
@@ -202,8 +204,6 @@ def _environment(plan: Plan, provider: str) -> dict[str, str]:
     encoder = folder / "encoder" / "model"
     if not encoder.exists():
         save_tiny_encoder(encoder.parent)
-    prices = folder / "prices.toml"
-    prices.write_text(_PRICES, encoding="utf-8")
     return {
         "POSOLOGY_CONFIG": "off",
         "POSOLOGY_HOME": str(folder / "home"),
@@ -214,7 +214,7 @@ def _environment(plan: Plan, provider: str) -> dict[str, str]:
         "POSOLOGY_UPLOADS": str(folder / "uploads"),
         "POSOLOGY_AUTH": "keys",
         "POSOLOGY_MODEL": MODEL,
-        "POSOLOGY_PRICES": str(prices),
+        "POSOLOGY_PRICES": str(folder / "prices.toml"),
         "POSOLOGY_SUPPORT": "off",
         "POSOLOGY_CALL_TIMEOUT": "15",
         "POSOLOGY_LEASE": "5",
@@ -286,7 +286,8 @@ def _export(server: RedisServer, folder: Path, names: tuple[str, ...]) -> None:
             after = "-"
             while page := client.xrange(f"posology:{{{tenant}}}:ledger", min=after, count=500):
                 for place, fields in page:
-                    fields.pop("entry", None)
+                    if "entry" in fields:
+                        fields["prices"] = json.loads(fields.pop("entry"))["prices"]
                     file.write(
                         json.dumps({"tenant": tenant, "place": place, "fields": fields}) + "\n"
                     )

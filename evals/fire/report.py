@@ -14,6 +14,7 @@ def report(run: Run, verdict: Verdict) -> str:
     pieces = list(run.of("piece"))
     hours = sum(piece["seconds"] for piece in pieces) / 3600
     struck = Counter(record["what"] for record in run.of("struck"))
+    left = Counter(record["what"] for record in run.of("left out"))
     skies = Counter(r["weather"] for r in run.of("blow") if r["deed"] == "weather")
     kills = sum(count for what, count in struck.items() if what.startswith("kill "))
     restarts = struck["kill redis"] + struck["restart redis"]
@@ -30,6 +31,7 @@ def report(run: Run, verdict: Verdict) -> str:
         ("jobs", f"{verdict.jobs.total():,}: {_counted(verdict.jobs)}"),
         ("kills, of these Redis; restarts of Redis", f"{kills}, {struck['kill redis']}; {restarts}"),
         ("faults", _counted(struck)),
+        ("left out, since this machine does not permit them", _counted(left) or "none"),
         ("provider's weather", _counted(skies) or "fair"),
         ("provider's replies", _counted(played)),
         ("attempts in the ledger", f"{money.attempts:,}"),
@@ -39,6 +41,8 @@ def report(run: Run, verdict: Verdict) -> str:
          f"{money.billed_unknown}, billed {_dollars(money.billed_unknown_due)}, charged {_dollars(money.billed_unknown_charged)}"),
         ("unknown and not billed", f"{money.unbilled_unknown}, charged {_dollars(money.unbilled_unknown_charged)}"),
         ("billed above the bound (a dishonest provider)", f"{money.over}, {_dollars(money.excess)}"),
+        ("charged by the other list while prices changed",
+         f"{money.repriced}, {_dollars(money.repriced_charged)} beyond what was billed"),
         ("changes of counters replayed, snapshots", f"{caps.steps:,}, {caps.snapshots}"),
         ("most of a cap that was taken", f"{caps.peak:.2%}"),
         ("quotes compared", f"{verdict.quotes:,}"),
@@ -47,6 +51,7 @@ def report(run: Run, verdict: Verdict) -> str:
         ("**doubled**", str(doubled)),
         ("**wrong quotes**", str(verdict.count(Kind.WRONG_QUOTE))),
         ("**ends of the stack**", str(verdict.count(Kind.STACK_ENDED))),
+        ("**internal errors**", str(verdict.count(Kind.INTERNAL_ERROR))),
         ("**leaks**", str(verdict.count(Kind.LEAK))),
         ("**findings**", str(len(verdict.findings))),
     ]  # fmt: skip

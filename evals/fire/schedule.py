@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from orchestrator.stack.supervisor import RestartPolicy
@@ -29,7 +30,8 @@ WEATHERS: dict[str, dict[str, float]] = {
 WEIGHTS = {
     "kill worker": 30, "kill api": 8, "kill ingest": 3, "stop worker": 10, "stop api": 4, "kill redis": 5,
     "restart redis": 3, "stop redis": 4, "fill redis": 5, "fill disk": 3, "shift clock": 5, "cut network": 6, "slow network": 4, "weather": 25,
-    "sync": 5, "rebuild": 2,
+    "sync": 5, "rebuild": 2, "drop versions": 4, "change prices": 3,
+    "fill index": 3, "lock index": 2, "fill uploads": 3, "lock uploads": 2,
 }  # fmt: skip
 
 
@@ -48,16 +50,19 @@ class Blow:
     weather: str
 
 
-def blows(seed: str, seconds: float, every: float) -> list[Blow]:
+def blows(
+    seed: str, seconds: float, every: float, kinds: Collection[str] = WEIGHTS.keys()
+) -> list[Blow]:
     """Draw the blows of a piece.
 
     Args:
         seed: of the run and the piece.
         seconds: length of the piece.
         every: mean seconds between two blows.
+        kinds: of blows.
     """
     draw = random.Random(f"blows:{seed}")
-    deeds, weights = zip(*WEIGHTS.items(), strict=True)
+    deeds, weights = zip(*((d, w) for d, w in WEIGHTS.items() if d in kinds), strict=True)
     found: list[Blow] = []
     at = draw.expovariate(1 / every)
     while at < seconds:

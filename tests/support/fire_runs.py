@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from evals.fire.checker import Run
@@ -13,6 +14,9 @@ WORDS = {"alpha": ALPHA, "beta": BETA}
 CAP, BOUND, COST = 1_000_000, 600_000, 100_000
 TEXT = "Aspirin lowered the risk of stroke. It raised that of bleeding."
 DAY = "2026-01-15"
+#: digests of the price lists before and after a change; by the second one, all costs twice as much
+LISTS = {"11111111": (100, 400), "22222222": (200, 800)}
+BEFORE, AFTER = LISTS
 
 
 class Recorder:
@@ -37,42 +41,57 @@ class Recorder:
         place = self.write("request", tenant=tenant, way="http", **request)
         self.write("reply", to=place, status=status, body=body, words=[WORDS[tenant]])
 
-    def attempt(self, name: str, tenant: str, *closes: tuple[str, int, bool]) -> None:
+    def attempt(
+        self, name: str, tenant: str, *closes: tuple[str, int, bool], prices: str = BEFORE
+    ) -> None:
         """An attempt that is reserved and then closed: kind of entry, nano-dollars charged since the last, known."""
         self.entry(tenant, name, "reserve", reserved=BOUND, spent=0)
         freed = -BOUND
         for kind, spent, known in closes:
             outcome = {"outcome": "ok" if known else "lost", "bound": str(BOUND), "charged": "0"}
+            outcome["prices"] = f"table 1 + overrides {prices}"
             self.entry(tenant, name, kind, reserved=freed, spent=spent, known="01"[known], **outcome)  # fmt: skip
             freed = 0
 
-    def entry(self, tenant: str, name: str, kind: str, **fields: Any) -> None:
+    def entry(self, tenant: str, name: str, kind: str, *, day: str = DAY, **fields: Any) -> None:
         place = f"{1_000 + len(self.ledger)}-0"
         texts = {key: str(value) for key, value in fields.items()}
-        entry = {"kind": kind, "id": name, "day": DAY, **texts}
+        entry = {"kind": kind, "id": name, "day": day, **texts}
         self.ledger.append({"tenant": tenant, "place": place, "fields": entry})
         amounts = {"spent": fields["spent"], "reserved": fields["reserved"]}
-        changes = {f"{what}:{w}": n for what, n in amounts.items() for w in windows(DAY) if n}
+        changes = {f"{what}:{w}": n for what, n in amounts.items() for w in windows(day) if n}
         self.monitor.append({"kind": "change", "at": 0.0, "tenant": tenant, "changes": changes})
 
-    def billed(self, name: str, tenant: str, digest: str, *, finished: bool = True) -> None:
+    def billed(
+        self, name: str, tenant: str, digest: str, *, finished: bool = True, prices: str = BEFORE
+    ) -> None:
+        now = float(len(self.records))
+        tokens = [200, 200] if finished else None
+        cost = sum(200 * price for price in LISTS[prices])
         request = {
             "id": f"req_{name}", "client_id": name, "finished": finished, "played": "reply",
-            "nano": COST if finished else None, "digest": digest, "words": [WORDS[tenant]],
+            "nano": cost if finished else None, "tokens": tokens, "share": 1, "prices": list(LISTS).index(prices),
+            "arrived": now, "ended": now, "digest": digest, "words": [WORDS[tenant]],
         }  # fmt: skip
         self.books.append(request)
 
-    def snapshot(self, tenant: str) -> None:
+    def listed(self, prices: str) -> None:
+        """The operator's file holds a list."""
+        price_in, price_out = LISTS[prices]
+        number = list(LISTS).index(prices)
+        self.write("prices", number=number, digest=prices, input=price_in, output=price_out)
+
+    def snapshot(self, tenant: str, caps: Mapping[str, int] | None = None) -> None:
         mine = [entry for entry in self.ledger if entry["tenant"] == tenant]
         counters: dict[str, int] = {}
         for entry in mine:
-            for window in windows(DAY):
+            for window in windows(entry["fields"]["day"]):
                 for what in ("spent", "reserved"):
                     name = f"{what}:{window}"
                     counters[name] = counters.get(name, 0) + int(entry["fields"][what])
         self.monitor.append(
             {
-                "kind": "snapshot", "at": 0.0, "tenant": tenant, "counters": counters, "caps": {"total": CAP},
+                "kind": "snapshot", "at": 0.0, "tenant": tenant, "counters": counters, "caps": caps or {"total": CAP},
                 "upto": mine[-1]["place"] if mine else None, "gapless": bool(mine),
             }
         )  # fmt: skip
@@ -91,9 +110,18 @@ def events(*states: str) -> dict[str, Any]:
     return {"events": [{"type": "state", "data": {"state": state}} for state in states]}
 
 
+def upload(state: str, error: str | None = None) -> dict[str, Any]:
+    failure = error and {"type": error, "message": "the file cannot be read"}
+    return {"id": "ingest_1", "state": state, "error": failure}
+
+
 def clean() -> Recorder:
-    """Two tenants, three jobs and a batch; an attempt whose reply was lost, and one that was reported late."""
+    """Two tenants, three jobs, a batch and an upload; an attempt whose reply was lost, and one that was reported late.
+
+    Prices change, and one attempt is charged by the new ones and billed by the old.
+    """
     run = Recorder()
+    run.listed(BEFORE)
     run.write("document", id="doc:1", text=TEXT)
     for tenant, word in WORDS.items():
         run.write("tenant", tenant=tenant, word=word)
@@ -117,6 +145,9 @@ def clean() -> Recorder:
     run.exchange("beta", {"id": "batch_1", "total": 1}, status=202, key="k4")
     row = {"row": 0, "job": "job_4", "state": "succeeded", "result": answer(), "error": None}
     run.exchange("beta", {"rows": [row]}, rows_of="batch_1")
+    run.exchange("beta", upload("waiting"), status=202)
+    run.exchange("beta", upload("succeeded"))
+    run.write("command", command="sync", status=5)
     run.attempt("a1", "alpha", ("settle", COST, True))
     run.billed("a1", "alpha", "d1")
     # its reply was lost, and it was tried again
@@ -127,6 +158,10 @@ def clean() -> Recorder:
     # not billed
     run.attempt("a4", "alpha", ("settle", 0, True))
     run.billed("a4", "alpha", "d4", finished=False)
+    run.listed(AFTER)
+    run.attempt("a5", "alpha", ("settle", 2 * COST, True), prices=AFTER)
+    run.billed("a5", "alpha", "d5")
+    run.write("priced", number=1)
     for tenant in WORDS:
         run.snapshot(tenant)
     run.write("drained")

@@ -6,8 +6,9 @@ allowed for: a provider may bill more than it was asked for, and that is charged
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from evals.fire.checker.evidence import Finding, Kind, Record, Run
@@ -68,25 +69,32 @@ def caps(run: Run, steps: Steps) -> Iterator[Finding]:
             tenant.counters, tenant.known = Counter(record["counters"]), True
             tenant.caps = record["caps"]
             # after Redis was away, what was charged above bounds is in the ledger alone
-            yield from _held(tenant, record, steps, before={}, excess=_excess(entries[tenant.name]))
+            excess = _excess(_upto(entries[tenant.name], record["upto"]))
+            yield from _held(tenant, record, steps, before={}, excess=excess)
         elif tenant.known:
             steps.steps += 1
             before = tenant.taken()
             tenant.counters.update(record["changes"])
-            yield from _held(tenant, record, steps, before, excess=record.get("excess", 0))
+            excess = dict.fromkeys(before.keys() | tenant.taken(), int(record.get("excess", 0)))
+            yield from _held(tenant, record, steps, before=before, excess=excess)
     yield from _rest(run, tenants)
 
 
 def _held(
-    tenant: _Tenant, record: Record, steps: Steps, before: Mapping[str, int], excess: int
+    tenant: _Tenant,
+    record: Record,
+    steps: Steps,
+    *,
+    before: Mapping[str, int],
+    excess: Mapping[str, int],
 ) -> Iterator[Finding]:
-    """No window with a cap takes more than it, but by what was charged above a call's bound in this step."""
+    """No window with a cap takes more than it, but by what was charged above bounds in this window since before."""
     for window, taken in tenant.taken().items():
         cap = tenant.caps.get(window.partition(":")[0])
         if not cap or tenant.broken:
             continue
         steps.peak = max(steps.peak, taken / cap)
-        beyond = taken - max(cap, before.get(window, 0)) - excess
+        beyond = taken - max(cap, before.get(window, 0)) - excess.get(window, 0)
         if beyond > 0:
             steps.overshoot = max(steps.overshoot, beyond)
             tenant.broken = True
@@ -94,22 +102,28 @@ def _held(
             yield Finding(kind=Kind.OVER_CAP, detail=detail)
 
 
-def _excess(entries: list[Record]) -> int:
-    """Nano-dollars that a tenant was charged above bounds in all."""
-    return sum(
-        max(0, int(entry["fields"]["charged"]) - int(entry["fields"]["bound"]))
-        for entry in entries
-        if "bound" in entry["fields"]
-    )
+def _excess(entries: Iterable[Record]) -> Mapping[str, int]:
+    """Nano-dollars that were charged above bounds, by window."""
+    found: Counter[str] = Counter()
+    for entry in entries:
+        fields = entry["fields"]
+        if "bound" in fields:
+            for window in windows(fields["day"]):
+                found[window] += max(0, int(fields["charged"]) - int(fields["bound"]))
+    return found
+
+
+def _upto(entries: Iterable[Record], place: str | None) -> Iterator[Record]:
+    """Yield the entries up to a place; ``None``: the ledger was empty."""
+    if place is not None:
+        last = place_of({"place": place})
+        yield from itertools.takewhile(lambda entry: place_of(entry) <= last, entries)
 
 
 def _drift(tenant: _Tenant, record: Record, entries: list[Record]) -> Iterator[Finding]:
     """Counters are the sums of the entries up to the snapshot, and what was replayed until now."""
-    upto = record["upto"]
     sums: Counter[str] = Counter()
-    for entry in entries:
-        if upto is None or place_of(entry) > place_of({"place": upto}):
-            break
+    for entry in _upto(entries, record["upto"]):
         for window in windows(entry["fields"]["day"]):
             sums[_RESERVED + window] += int(entry["fields"]["reserved"])
             sums[_SPENT + window] += int(entry["fields"]["spent"])

@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 class Kind(StrEnum):
     """A promise that was broken."""
 
-    #: an accepted job without an outcome
+    #: an accepted job or upload without an outcome
     LOST_JOB = "lost job"
     #: a job that ended twice, in different ways
     SECOND_OUTCOME = "second outcome"
@@ -43,6 +43,8 @@ class Kind(StrEnum):
     DRIFT = "counter differs from the ledger"
     #: a quote that is not at its place in its passage
     WRONG_QUOTE = "wrong quote"
+    #: a request, a job, an upload or a command that ended by an error which the service does not know
+    INTERNAL_ERROR = "internal error"
     #: ``posology up`` ended by itself, although kills stay below its limit
     STACK_ENDED = "stack ended"
     #: a word of one tenant in what another one, or the provider for another one, was sent

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evals.fire.checker.evidence import Finding, Kind, Record, Run
+from evals.fire.checker.prices import Prices
 
 #: kinds of entries that close a reservation
 _CLOSES = ("settle", "lose", "release")
@@ -29,6 +30,9 @@ class Sums:
     #: attempts of unknown cost that it did not bill, and what the ledger charged for them
     unbilled_unknown: int = 0
     unbilled_unknown_charged: int = 0
+    #: attempts of known cost that a change of prices met, and what was charged for them beyond what was billed
+    repriced: int = 0
+    repriced_charged: int = 0
     #: attempts above their bounds, and the excess
     over: int = 0
     excess: int = 0
@@ -69,12 +73,12 @@ def attempts(ledger: Sequence[Record]) -> dict[str, Attempt]:
 
 def money(run: Run, sums: Sums) -> Iterator[Finding]:
     """Compare every attempt with the books, and add up."""
-    ours, theirs = attempts(run.ledger), _books(run.books)
+    ours, theirs, prices = attempts(run.ledger), _books(run.books), Prices(run)
     for name, attempt in ours.items():
         sums.attempts += 1
         sums.charged += attempt.charged
         yield from _closed(attempt)
-        yield from _compared(attempt, theirs.get(name, ()), sums)
+        yield from _compared(attempt, theirs.get(name, ()), prices, sums)
     for name, requests in theirs.items():
         billed = [request for request in requests if request["finished"]]
         if len(billed) > 1:
@@ -107,7 +111,9 @@ def _closed(attempt: Attempt) -> Iterator[Finding]:
         yield Finding(kind=Kind.LEAKED_RESERVATION, detail=detail)
 
 
-def _compared(attempt: Attempt, requests: Sequence[Record], sums: Sums) -> Iterator[Finding]:
+def _compared(
+    attempt: Attempt, requests: Sequence[Record], prices: Prices, sums: Sums
+) -> Iterator[Finding]:
     billed = next((request for request in requests if request["finished"]), None)
     charged, last = attempt.charged, attempt.entries[-1]["fields"]
     bound = int(last.get("bound", charged))
@@ -122,7 +128,7 @@ def _compared(attempt: Attempt, requests: Sequence[Record], sums: Sums) -> Itera
             sums.unbilled_unknown += 1
             sums.unbilled_unknown_charged += charged
         return
-    due = billed["nano"]
+    due = prices.due(billed, last)
     if not attempt.known:
         sums.billed_unknown += 1
         sums.billed_unknown_due += due or 0
@@ -130,6 +136,9 @@ def _compared(attempt: Attempt, requests: Sequence[Record], sums: Sums) -> Itera
         wrong = due is not None and charged < due <= bound
     else:
         wrong = charged != due
+        if due != billed["nano"]:
+            sums.repriced += 1
+            sums.repriced_charged += charged - billed["nano"]
     if wrong:
         detail = f"attempt {attempt.id} was billed {due} nano-dollars and charged {charged}"
         yield Finding(kind=Kind.WRONG_CHARGE, detail=detail)

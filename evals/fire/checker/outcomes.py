@@ -11,6 +11,9 @@ from typing import Any
 from evals.fire.checker.evidence import Finding, Kind, Run
 from evals.fire.checker.views import OVER, Exchange, View, exchanges, of, views
 
+#: exit status of a command that met an error which it does not know
+_DEFECT = 70
+
 
 def outcomes(run: Run) -> Iterator[Finding]:
     """Compare what was shown of every job."""
@@ -19,9 +22,17 @@ def outcomes(run: Run) -> Iterator[Finding]:
     for job, seen in views(run).items():
         yield from _one(job, seen, retried.get(job, ()))
     yield from _batches(asked)
+    yield from _uploads(asked)
     yield from _keys(asked)
     for exchange in asked:
         yield from _events(exchange)
+        yield from _internal(exchange)
+    for record in run.of("command"):
+        if record["status"] == _DEFECT:
+            detail = (
+                f"posology {record['command']} ended with exit status {_DEFECT} at {record['at']}"
+            )
+            yield Finding(kind=Kind.INTERNAL_ERROR, detail=detail)
     for record in run.of("stack ended"):
         detail = f"posology up ended with exit status {record['status']} at {record['at']}"
         yield Finding(kind=Kind.STACK_ENDED, detail=detail)
@@ -79,6 +90,38 @@ def _batches(asked: Sequence[Exchange]) -> Iterator[Finding]:
         if len(rows[batch]) != count:
             detail = f"{batch} was accepted with {count} rows and has {len(rows[batch])} at the end"
             yield Finding(kind=Kind.LOST_JOB, detail=detail)
+
+
+def _uploads(asked: Sequence[Exchange]) -> Iterator[Finding]:
+    """An accepted file is ingested, or is given up with a reason that is the file's."""
+    last: dict[str, Any] = {}
+    for exchange in asked:
+        body = exchange.reply and exchange.reply.get("body")
+        if isinstance(body, dict) and str(body.get("id")).startswith("ingest_"):
+            last[body["id"]] = body
+    for name, upload in last.items():
+        if upload["state"] not in OVER:
+            detail = f"{name} was accepted and is {upload['state']} at the end"
+            yield Finding(kind=Kind.LOST_JOB, detail=detail)
+        elif (upload["error"] or {}).get("type") == "Defect":
+            detail = f"{name}: {upload['error']['message']}"
+            yield Finding(kind=Kind.INTERNAL_ERROR, detail=detail)
+
+
+def _internal(exchange: Exchange) -> Iterator[Finding]:
+    """No reply says that the service, or a job of it, met an error that it does not know."""
+    reply = exchange.reply
+    if reply is None:
+        return
+    body = reply.get("body")
+    error = body.get("error") if isinstance(body, dict) else None
+    message = str(error.get("message")) if isinstance(error, dict) else ""
+    by_command = exchange.request["way"] == "cli" and reply["status"] == _DEFECT
+    if reply["status"] == 500 or by_command or message.startswith("internal error"):
+        detail = (
+            f"reply {reply['n']} to {exchange.request.get('path')}: {message or reply['status']}"
+        )
+        yield Finding(kind=Kind.INTERNAL_ERROR, detail=detail)
 
 
 def _keys(asked: Sequence[Exchange]) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
 """A provider with its own books and its own weather, as a process: ``python -m evals.fire.world.provider``.
 
 Every request is a line of its books, written when it ends, with what it costs by the provider's own prices. The weather
-is the share of requests that go wrong, and how; it is changed over HTTP (``POST /_weather``) while calls are under way.
+is the share of requests that go wrong, and how; it is changed over HTTP (``POST /_weather``) while calls are under way,
+and so is the list of prices (``POST /_prices``), by which every request is billed that ends from then on.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
+from evals.fire.world.prices import BATCH, LISTS
 from posology.testing.provider.batches.book import BatchBook, BatchFaults
 from posology.testing.provider.echo import echo
 from posology.testing.provider.faults import estimate
@@ -37,12 +39,8 @@ from posology.testing.provider.steps import (
 )
 from posology.types import Usage
 
-#: nano-dollars per token of input and output, by the provider's list
-PRICES = {"gpt-4o-mini": (150, 600)}
 #: words of tenants, see :mod:`evals.fire.actors`
 WORD = re.compile(r"\bword[0-9a-f]{12}\b")
-#: share of the price of a request in the batch tier
-_BATCH = 2
 #: what may go wrong with a request; a weather gives each a share
 FATES = (
     "429", "500", "503", "hang", "drip", "cut before", "cut after", "cut within", "malformed",
@@ -71,6 +69,11 @@ class Weather:
             if chance < 0:
                 return _step(fate, reply)
         return reply
+
+
+def told(value: object) -> str:
+    """Return what the provider is told as it takes it: JSON in hexadecimal digits."""
+    return json.dumps(value).encode().hex()
 
 
 def _step(fate: str, reply: Reply) -> Step:
@@ -108,14 +111,22 @@ class Books(StubLedger):
         self._file = file
         #: of requests under way, and of rows of batches: what they ask
         self.asked: dict[str, Any] = {}
+        #: number of the list in force
+        self.prices = 0
 
     def end(self, entry: Entry, *, finished: bool, usage: Usage | None, delivered: bool) -> None:
         """Complete an entry, and write it."""
         super().end(entry, finished=finished, usage=usage, delivered=delivered)
         asked = self.asked.pop(entry.id, None) or self.asked.get(entry.client_id or "") or {}
         text = json.dumps(asked.get("messages"), ensure_ascii=False)
+        usage = usage if finished else None
+        share = BATCH if entry.played == "batch" else 1
         line = asdict(entry) | {
-            "nano": _nano(asked, usage, batch=entry.played == "batch") if finished else None,
+            "nano": None if usage is None else _nano(usage, *LISTS[self.prices]) // share,
+            # for prices of another list: tokens of input and output, and the share that is not billed
+            "tokens": None if usage is None else [usage.total_input, usage.total_output],
+            "share": share,
+            "prices": self.prices,
             "digest": hashlib.sha256(text.encode()).hexdigest()[:20] if asked else None,
             "words": sorted(set(WORD.findall(text))),
         }
@@ -123,17 +134,12 @@ class Books(StubLedger):
         self._file.flush()
 
 
-def _nano(asked: Any, usage: Usage | None, *, batch: bool) -> int | None:
-    """Nano-dollars; ``None``: the reply does not say how many tokens it took."""
-    if usage is None:
-        return None
-    price_in, price_out = PRICES.get(asked.get("model", ""), PRICES["gpt-4o-mini"])
-    whole = usage.total_input * price_in + usage.total_output * price_out
-    return whole // _BATCH if batch else whole
+def _nano(usage: Usage, price_in: int, price_out: int) -> int:
+    return usage.total_input * price_in + usage.total_output * price_out
 
 
 class Server(LoadServer):
-    """The stub, with a path for its weather."""
+    """The stub, with paths for its weather and its prices."""
 
     def __init__(self, weather: Weather, book: BatchBook, books: Books) -> None:
         super().__init__(weather, batches=book)
@@ -147,11 +153,14 @@ class Server(LoadServer):
         return response, entry
 
     def look(self, method: str, path: str) -> Any:
-        """See :class:`LoadServer`; ``POST /_weather?JSON`` sets the weather."""
+        """See :class:`LoadServer`; ``POST /_weather?JSON`` sets the weather, ``/_prices?JSON`` the list of prices."""
         name, _, query = path.partition("?")
         if (method, name) == ("POST", "/_weather"):
             self._weather.shares = json.loads(bytes.fromhex(query))
             return self._weather.shares
+        if (method, name) == ("POST", "/_prices"):
+            self._books.prices = json.loads(bytes.fromhex(query))
+            return self._books.prices
         return super().look(method, path)
 
 

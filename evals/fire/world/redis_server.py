@@ -20,6 +20,12 @@ from orchestrator.stack.redis_server import find_server
 _PATIENCE = 60.0
 #: lets a process live in another time (Debian: libfaketime); without it, clocks stay as they are
 _FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+_FAKE = {"LD_PRELOAD": str(_FAKETIME), "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+def in_the_future(seconds: int) -> dict[str, str] | None:
+    """Return the environment of a process whose clock is ahead; ``None``: clocks stay as they are here."""
+    return {**_FAKE, "FAKETIME": f"{seconds:+d}"} if _FAKETIME.exists() else None
 
 
 class RedisServer:
@@ -105,13 +111,8 @@ class RedisServer:
     def _environment(self) -> dict[str, str]:
         if not _FAKETIME.exists() or not self._clock.exists():
             return dict(os.environ)
-        fake = {
-            "LD_PRELOAD": str(_FAKETIME),
-            "FAKETIME_TIMESTAMP_FILE": str(self._clock),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-        return {**os.environ, **fake}
+        live = {"FAKETIME_TIMESTAMP_FILE": str(self._clock), "FAKETIME_CACHE_DURATION": "1"}
+        return {**os.environ, **_FAKE, **live}
 
     def client(self) -> redis.Redis:
         """Return a connection to it, past the proxy."""

@@ -10,7 +10,19 @@ from pathlib import Path
 import pytest
 
 from evals.fire.checker import Kind, check
-from tests.support.fire_runs import BETA, BOUND, CAP, COST, Recorder, answer, clean, events, view
+from tests.support.fire_runs import (
+    AFTER,
+    BETA,
+    BOUND,
+    CAP,
+    COST,
+    Recorder,
+    answer,
+    clean,
+    events,
+    upload,
+    view,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCT = ("orchestrator", "policies", "posology", "prompts", "strategies", "workers")
@@ -22,6 +34,10 @@ def lost_job(run: Recorder) -> None:
 
 def lost_row(run: Recorder) -> None:
     run.exchange("beta", {"id": "batch_1", "total": 2})
+
+
+def lost_upload(run: Recorder) -> None:
+    run.exchange("beta", {**upload("waiting"), "id": "ingest_9"}, status=202)
 
 
 def second_outcome(run: Recorder) -> None:
@@ -74,6 +90,12 @@ def released_charge(run: Recorder) -> None:
     run.billed("a9", "alpha", "d9")
 
 
+def stale_price(run: Recorder) -> None:
+    """Charged by the list of before, after every process had the new one."""
+    run.attempt("a9", "alpha", ("settle", COST, True))
+    run.billed("a9", "alpha", "d9", prices=AFTER)
+
+
 def invented_charge(run: Recorder) -> None:
     run.attempt("a9", "alpha", ("settle", COST, True))
 
@@ -83,6 +105,13 @@ def over_cap(run: Recorder) -> None:
     for amount in (CAP, -CAP):
         change = {"kind": "change", "at": 0.0, "tenant": "alpha", "changes": {"reserved:total": amount}}  # fmt: skip
         run.monitor.insert(-3, change)
+
+
+def over_daily_cap(run: Recorder) -> None:
+    """A charge above its bound, of another day, allows for nothing on this one."""
+    charge = {"outcome": "lost", "known": "0", "bound": 0, "charged": 2 * COST}
+    run.entry("alpha", "a9", "lose", day="2026-01-14", reserved=0, spent=2 * COST, **charge)
+    run.snapshot("alpha", caps={"day": 3 * COST})
 
 
 def leaked_reservation(run: Recorder) -> None:
@@ -109,6 +138,23 @@ def cross_tenant_prompt(run: Recorder) -> None:
     run.books[0]["words"].append(BETA)
 
 
+def failed_request(run: Recorder) -> None:
+    run.exchange("alpha", {"type": "urn:posology:problem:internal-error"}, status=500)
+
+
+def failed_job(run: Recorder) -> None:
+    error = {"type": "PosologyError", "message": "internal error: KeyError: 'x'"}
+    run.exchange("beta", {**view("job_9", "failed"), "error": error}, status=200)
+
+
+def failed_upload(run: Recorder) -> None:
+    run.exchange("beta", upload("failed", "Defect"))
+
+
+def failed_command(run: Recorder) -> None:
+    run.write("command", command="sync", status=70)
+
+
 def stack_ended(run: Recorder) -> None:
     run.write("stack ended", status=1)
 
@@ -116,6 +162,7 @@ def stack_ended(run: Recorder) -> None:
 PLANTED: dict[Callable[[Recorder], None], Kind] = {
     lost_job: Kind.LOST_JOB,
     lost_row: Kind.LOST_JOB,
+    lost_upload: Kind.LOST_JOB,
     second_outcome: Kind.SECOND_OUTCOME,
     second_end: Kind.SECOND_OUTCOME,
     early_outcome: Kind.EARLY_OUTCOME,
@@ -127,11 +174,17 @@ PLANTED: dict[Callable[[Recorder], None], Kind] = {
     missing_charge: Kind.MISSING_CHARGE,
     wrong_charge: Kind.WRONG_CHARGE,
     released_charge: Kind.WRONG_CHARGE,
+    stale_price: Kind.WRONG_CHARGE,
     invented_charge: Kind.INVENTED_CHARGE,
     over_cap: Kind.OVER_CAP,
+    over_daily_cap: Kind.OVER_CAP,
     leaked_reservation: Kind.LEAKED_RESERVATION,
     drift: Kind.DRIFT,
     wrong_offset: Kind.WRONG_QUOTE,
+    failed_request: Kind.INTERNAL_ERROR,
+    failed_job: Kind.INTERNAL_ERROR,
+    failed_upload: Kind.INTERNAL_ERROR,
+    failed_command: Kind.INTERNAL_ERROR,
     stack_ended: Kind.STACK_ENDED,
     cross_tenant_row: Kind.LEAK,
     cross_tenant_prompt: Kind.LEAK,
@@ -146,9 +199,10 @@ def test_a_clean_run_gives_no_finding() -> None:
     verdict = check(clean().run)
     assert verdict.findings == ()
     assert verdict.jobs == {"succeeded": 3, "cancelled": 1}
-    assert (verdict.money.billed, verdict.money.billed_unknown, verdict.quotes) == (3, 1, 3)
-    assert verdict.money.due == 3 * COST
-    assert verdict.money.charged == 2 * COST + BOUND
+    assert (verdict.money.billed, verdict.money.billed_unknown, verdict.quotes) == (4, 1, 3)
+    assert verdict.money.due == 4 * COST
+    assert verdict.money.charged == 4 * COST + BOUND
+    assert (verdict.money.repriced, verdict.money.repriced_charged) == (1, COST)
     assert verdict.caps.peak == (2 * COST + BOUND) / CAP
 
 

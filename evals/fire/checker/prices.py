@@ -1,0 +1,74 @@
+"""Lists of prices that were in force one after the other, at the service and at the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evals.fire.checker.evidence import Record, Run
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """A new list. From one time to the other, the service's processes and the provider may have either."""
+
+    #: digests of the lists before and after
+    lists: frozenset[str]
+    #: POSIX times: the file was written, and the provider bills by it
+    begun: float
+    done: float
+
+
+class Prices:
+    """Every list of a run.
+
+    Args:
+        run: the records.
+    """
+
+    def __init__(self, run: Run) -> None:
+        #: nano-dollars per token of input and output, by digest
+        self._lists: dict[str, tuple[int, int]] = {}
+        self._digests: dict[int, str] = {}
+        self._changes: list[Change] = []
+        last = ""
+        begun: Record | None = None
+        for record in run.records:
+            if record["kind"] == "piece":
+                last = ""
+            elif record["kind"] == "prices":
+                self._lists[record["digest"]] = record["input"], record["output"]
+                self._digests[record["number"]] = record["digest"]
+                begun, last = record, last or record["digest"]
+            elif record["kind"] == "priced" and begun is not None:
+                both = frozenset({last, begun["digest"]})
+                self._changes.append(Change(lists=both, begun=begun["at"], done=record["at"]))
+                last = begun["digest"]
+
+    def due(self, request: Record, entry: Mapping[str, str]) -> int | None:
+        """Return what the ledger must charge for a request, nano-dollars; ``None``: the provider does not say.
+
+        That is the provider's bill, unless the entry names another list, and the request was under way at a change
+        between the two. Then it is the price by the entry's list.
+
+        Args:
+            request: of the provider's books.
+            entry: fields of the attempt's last entry.
+        """
+        billed: int | None = request["nano"]
+        name = entry.get("prices", "").rpartition("overrides ")[2]
+        theirs = self._digests.get(request.get("prices", -1))
+        if billed is None or theirs is None or name not in self._lists or name == theirs:
+            return billed
+        if not any(self._during(change, request, {name, theirs}) for change in self._changes):
+            return billed
+        price_in, price_out = self._lists[name]
+        tokens_in, tokens_out = request["tokens"]
+        return int((tokens_in * price_in + tokens_out * price_out) // request["share"])
+
+    @staticmethod
+    def _during(change: Change, request: Record, lists: set[str]) -> bool:
+        if change.lists != lists or request["arrived"] > change.done:
+            return False
+        # a batch is paid when its results are fetched
+        return bool(request["played"] == "batch" or request["ended"] >= change.begun)

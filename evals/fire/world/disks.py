@@ -1,0 +1,86 @@
+"""Disks of a run: small file systems in files, which can be full or read-only. Mounting needs root."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+#: bytes; only what is written takes place on the machine's own disk
+_SIZE = 2**30
+#: takes all room that is left
+_FILLER = ".filler"
+
+
+class Disk:
+    """A file system on a folder. It is kept in a file beside the folder, so that a later piece finds what was written.
+
+    Args:
+        folder: on which it is mounted.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._image = folder.with_name(f"{folder.name}.img")
+        #: whether it is mounted: where that is not permitted, the folder is one of the machine's disk
+        self.mounted = False
+
+    def mount(self) -> None:
+        """Mount it where that is permitted, and make it before if there is none."""
+        self.folder.mkdir(exist_ok=True)
+        if os.geteuid() != 0 or (any(self.folder.iterdir()) and not self._image.exists()):
+            return
+        if not self._image.exists():
+            with self._image.open("wb") as file:
+                file.truncate(_SIZE)
+            # nothing of it is kept for root, as which the run works
+            if not _run("mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", str(self._image)):
+                self._image.unlink()
+                return
+        self.mounted = _run("mount", "-o", "loop", str(self._image), str(self.folder))
+        if not self.mounted:
+            self._image.unlink()
+            return
+        (self.folder / _FILLER).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            (self.folder / "lost+found").rmdir()
+
+    def unmount(self) -> None:
+        """Unmount it; processes that still use it keep it until they end."""
+        while self.mounted and _run("umount", "-l", str(self.folder)):
+            self.mounted = self.folder.is_mount()
+
+    def fill(self) -> None:
+        """Take all room that is left."""
+        with (self.folder / _FILLER).open("wb") as file:
+            size, piece = 0, _SIZE
+            while piece >= 4096:
+                try:
+                    os.posix_fallocate(file.fileno(), size, piece)
+                    size += piece
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    piece //= 2
+
+    def free(self) -> None:
+        """Give the room back."""
+        (self.folder / _FILLER).unlink(missing_ok=True)
+
+    def lock(self) -> None:
+        """Make it read-only for all who open a file from now on."""
+        _run("mount", "--bind", str(self.folder), str(self.folder))
+        _run("mount", "-o", "remount,ro,bind", str(self.folder))
+
+    def unlock(self) -> None:
+        """Let it be written again."""
+        _run("umount", "-l", str(self.folder))
+
+
+def _run(*command: str) -> bool:
+    """Return whether a command of the system ended well."""
+    with suppress(FileNotFoundError):
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return False
