@@ -22,7 +22,7 @@ from orchestrator.question.supporting import SupportCheck
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
 from orchestrator.webhooks.delivery import Delivery
-from orchestrator.webhooks.store import WebhookStore
+from orchestrator.webhooks.outbox import Outbox
 from posology.errors import PosologyError
 from posology.store import keys
 from workers.engine.claims import WorkStore
@@ -141,8 +141,7 @@ class Process:
         )
 
     def _sender(self) -> Sender:
-        store = WebhookStore(self._work.store, self._settings.webhooks_allowed)
-        return Sender(store, self._delivery)
+        return Sender(Outbox(self._work.store), self._delivery)
 
     async def _pipeline(self) -> Pipeline:
         return (await self.service()).pipeline

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from posology.budget.ledger import scripts as money
+from posology.store import keys
 from posology.store.lua import lua
 from posology.types.jobs import OVER, TRANSITIONS
 
@@ -27,7 +28,7 @@ def _constants() -> str:
         f"local ALLOWED = {{{allowed}}}\n"
         f"local OVER = {_set(OVER)}\n"
         f"local BUCKETS = {{{', '.join(map(str, BUCKETS))}}}\n"
-        f"local MESSAGES, FAILURES = {MESSAGES}, {FAILURES}\n"
+        f"local MESSAGES, FAILURES, DUE = {MESSAGES}, {FAILURES}, '{keys.DUE}'\n"
     )
 
 

@@ -26,6 +26,7 @@ OVERLAP, MAX_OVERLAP = 24 * 3_600.0, 30 * 24 * 3_600.0
 MAX_PAGE = 100
 #: messages that one step queues again: a script holds up everybody else
 _AGAIN = 100
+_KNOWN = frozenset(WebhookEvent)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +73,8 @@ class Endpoint:
             id=read["id"],
             tenant=tenant,
             url=read["url"],
-            events=tuple(map(WebhookEvent, read["events"])),
+            # a newer version beside this one may know more
+            events=tuple(WebhookEvent(one) for one in read["events"] if one in _KNOWN),
             created=at(read["created"]),
             disabled=at(read["disabled"]) if "disabled" in read else None,
             secrets=len(self.secrets(time.time())),
@@ -83,23 +85,6 @@ class Endpoint:
             status=int(status) if status else None,
             error=figures.get("said") or None,
         )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Due:
-    """A message that is to be sent now."""
-
-    endpoint: Endpoint
-    #: what it is about; messages about the same are delivered in order
-    subject: str
-    #: its id, the same in every attempt
-    message: str
-    type: WebhookEvent
-    #: time of the event, POSIX milliseconds
-    at: str
-    data: dict[str, Any]
-    #: attempts, this one included
-    tries: int
 
 
 class WebhookStore:
@@ -284,101 +269,13 @@ class WebhookStore:
                 "Awaitable[list[str]]", self._store.redis.lrange(name, after + 1, after + limit)
             )
         return WebhookFailures(
-            failures=tuple(map(_failure, found)),
+            failures=tuple(one for raw in found if (one := _failure(raw)) is not None),
             next=after + limit if len(found) == limit else None,
         )
-
-    async def tenants(self) -> list[str]:
-        """Return the tenants that have endpoints, and drop those that have none.
-
-        Raises:
-            StoreUnavailable: Redis is unreachable.
-        """
-        with translated(self._store.url):
-            listed = sorted(
-                await cast("Awaitable[set[str]]", self._store.redis.smembers(keys.WEBHOOKS))
-            )
-            if not listed:
-                return []
-            async with self._store.redis.pipeline(transaction=False) as pipe:
-                for tenant in listed:
-                    pipe.exists(f"{keys.prefix(tenant)}webhooks")
-                exist = await pipe.execute()
-            empty = [tenant for tenant, some in zip(listed, exist, strict=True) if not some]
-            for tenant in empty:
-                await self._drop(tenant)
-        return [tenant for tenant in listed if tenant not in empty]
 
     async def _list(self, tenant: str) -> None:
         with translated(self._store.url):
             await self._store.redis.sadd(keys.WEBHOOKS, tenant)
-
-    async def _drop(self, tenant: str) -> None:
-        redis = self._store.redis
-        await redis.srem(keys.WEBHOOKS, tenant)
-        # read after the removal: an endpoint that is created later adds the tenant after itself, too
-        if await redis.exists(f"{keys.prefix(tenant)}webhooks"):
-            await redis.sadd(keys.WEBHOOKS, tenant)
-
-    async def take(self, tenant: str, *, most: int, seconds: float, patience: float) -> list[Due]:
-        """Take messages that are due.
-
-        Args:
-            tenant: name of the tenant.
-            most: maximum number.
-            seconds: time for which no other process takes them.
-            patience: seconds from an event after which its message is given up.
-
-        Raises:
-            StoreUnavailable: Redis is unreachable.
-        """
-        found = await self._store.run(
-            "take_messages",
-            keys.prefix(tenant),
-            int(seconds * 1000),
-            most,
-            int(patience * 1000),
-        )
-        return [_due(*one) for one in found]
-
-    async def settle(
-        self,
-        tenant: str,
-        due: Due,
-        said: str,
-        *,
-        delay: float,
-        status: int | None,
-        error: str,
-        hold: tuple[float, float],
-    ) -> bool:
-        """Record what became of an attempt; return false where another process did, or the endpoint is deleted.
-
-        Args:
-            tenant: name of the tenant.
-            due: the message.
-            said: ``delivered``, ``again``, ``failed`` (given up) or ``gone`` (the endpoint wants no more).
-            delay: seconds until the next attempt.
-            status: HTTP status; ``None``: no response.
-            error: why it was not delivered; empty: it was.
-            hold: seconds for which no message is sent to the endpoint after a first failure, and at most.
-
-        Raises:
-            StoreUnavailable: Redis is unreachable.
-        """
-        told = await self._store.run(
-            "settle_message",
-            keys.prefix(tenant),
-            due.endpoint.id,
-            due.subject,
-            due.message,
-            said,
-            int(delay * 1000),
-            "" if status is None else status,
-            error,
-            *(int(one * 1000) for one in hold),
-        )
-        return bool(told != "over")
 
     async def _endpoint(self, webhook: str, tenant: str) -> Endpoint:
         name = f"{keys.prefix(tenant)}webhooks"
@@ -389,21 +286,10 @@ class WebhookStore:
         return Endpoint(raw=raw)
 
 
-def _due(raw: str, subject: str, message: str) -> Due:
-    read = json.loads(message)
-    return Due(
-        endpoint=Endpoint(raw=raw),
-        subject=subject,
-        message=read["id"],
-        type=WebhookEvent(read["type"]),
-        at=read["at"],
-        data=read["data"],
-        tries=int(read["tries"]),
-    )
-
-
-def _failure(raw: str) -> WebhookFailure:
+def _failure(raw: str) -> WebhookFailure | None:
     read = json.loads(raw)
+    if read["type"] not in _KNOWN:
+        return None
     return WebhookFailure(
         message=read["id"],
         type=WebhookEvent(read["type"]),

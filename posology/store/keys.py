@@ -28,6 +28,10 @@ WAITING = "posology:tenants:waiting"
 LANE = "posology:tenants:lane"
 #: tenants that may have endpoints of webhooks
 WEBHOOKS = "posology:tenants:webhooks"
+#: endpoints of webhooks that are owed messages, ``tenant|endpoint``, by the time of the next attempt, milliseconds
+DUE = "posology:webhooks:due"
+#: present for a while after a look at the endpoints of all tenants
+LOOKED = "posology:webhooks:looked"
 #: a token that wakes a waiting worker
 WAKE = "posology:wake"
 #: worker processes by their last heartbeat, milliseconds

@@ -147,6 +147,7 @@ COVERED = {
     ("GET", "/v1/spend"): LIST,
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+ENDPOINT = re.compile(r"wh_[0-9a-f]+")
 #: endings of the keys that a life must have made, for this test to say anything
 LIFE = {
     "tenant", "keys", "money", "money:open", "money:leases", "money:lost", "money:lost:at", "money:by:DAY",
@@ -265,7 +266,10 @@ async def check_global(redis: Redis, name: str) -> None:
             assert all(re.fullmatch(r"[^:]+:\d+", member) for member, _ in found or ())
         case keys.WAKE:
             assert found in (None, ["1"])
-        case keys.SWEPT | keys.AMNESTY:
+        case keys.DUE:
+            named = (member.split("|") for member, score in found or () if score > 0)
+            assert all(NAME.fullmatch(name) and ENDPOINT.fullmatch(one) for name, one in named)
+        case keys.SWEPT | keys.AMNESTY | keys.LOOKED:
             assert found is None or found.isdecimal()
         case _:
             raise AssertionError(f"nobody has said what {name} may hold")

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app
-from orchestrator.webhooks.store import WebhookStore
+from orchestrator.webhooks.outbox import Outbox
 from tests.integration.test_api import api, problem
 
 URL = "https://example.org/hook"
@@ -26,12 +26,11 @@ async def test_an_endpoint_over_http(redis_url: str, tenant: str) -> None:
         tested = await client.post(f"{place}/test")
         assert tested.status_code == 202
         assert (await client.get(place)).json()["queued"] == 1
-        webhooks = WebhookStore(store)
-        (due,) = await webhooks.take(tenant, most=5, seconds=60, patience=60)
+        outbox = Outbox(store)
+        (owed,) = await outbox.plan(tenant)
+        (due,) = await outbox.take(owed, most=5, seconds=60, patience=60)
         assert due.message == tested.json()["message"]
-        await webhooks.settle(
-            tenant, due, "failed", delay=0, status=503, error="no", hold=(0.0, 0.0)
-        )
+        await outbox.settle(tenant, due, "failed", delay=0, status=503, error="no", hold=(0.0, 0.0))
         page = (await client.get(f"{place}/failures?limit=1")).json()
         assert [one["message"] for one in page["failures"]] == [due.message]
         assert (await client.get(f"{place}/failures?after={page['next']}")).json() == {

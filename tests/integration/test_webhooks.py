@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from decimal import Decimal
-from ipaddress import ip_network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -25,66 +23,17 @@ from orchestrator.webhooks.store import MAX_ENDPOINTS, WebhookStore
 from posology.budget.tenants.alerts import near_limits
 from posology.errors import InvalidQuery, WebhookNotFound
 from posology.published.answers import Status
-from posology.published.webhooks.endpoints import WebhookOutput
 from posology.published.webhooks.messages import DEFAULT_EVENTS, WebhookEvent
 from posology.store import keys
-from tests.integration.jobs_store.helpers import DIRECT, ERROR, Bench, answer, open_bench
-from tests.support.receiver import Received, Receiver, receiving
+from tests.integration.jobs_store.helpers import ERROR, answer
+from tests.support.desk import HERE, Desk, commands, open_desk
+from tests.support.receiver import Received
 from workers.engine.webhooks import PATIENCE, SCHEDULE, Sender
 
 pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE = (ip_network("127.0.0.0/8"),)
 EVERYTHING = (*DEFAULT_EVENTS, WebhookEvent.ROW_ENDED)
-
-
-class Desk:
-    """A tenant with jobs, a receiver, and a process that sends."""
-
-    def __init__(self, bench: Bench, receiver: Receiver, delivery: Delivery) -> None:
-        self.bench = bench
-        self.receiver = receiver
-        self.store = WebhookStore(bench.store, HERE)
-        self.sender = Sender(self.store, delivery)
-        self.secret = ""
-        self.webhook = ""
-
-    async def listen(self, *events: WebhookEvent, url: str | None = None) -> str:
-        made, self.secret = await self.store.create(
-            url or self.receiver.url, tenant=self.bench.tenant, events=events or DEFAULT_EVENTS
-        )
-        self.webhook = made.id
-        return made.id
-
-    async def send(self) -> list[Received]:
-        """Send all that is due, and return what arrived."""
-        before = len(self.receiver.received)
-        while await self.sender.step(self.bench.tenant):
-            pass
-        return self.receiver.received[before:]
-
-    async def finished(self, status: Status = Status.REFUSED) -> str:
-        """A job that has just been answered."""
-        held = await self.bench.running()
-        await self.bench.worker().decide(held, DIRECT, calls=1)
-        await self.bench.open(held, f"a-{held.unit.job}")
-        await self.bench.close(held, f"a-{held.unit.job}")
-        await self.bench.worker().succeed(held, answer().model_copy(update={"status": status}))
-        return held.unit.job
-
-    async def shown(self) -> WebhookOutput:
-        return await self.store.get(self.webhook, tenant=self.bench.tenant)
-
-
-@asynccontextmanager
-async def open_desk(url: str, tenant: str) -> AsyncIterator[Desk]:
-    delivery = Delivery(HERE)
-    async with open_bench(url, tenant) as bench, receiving() as receiver:
-        try:
-            yield Desk(bench, receiver, delivery)
-        finally:
-            await delivery.aclose()
 
 
 @pytest.fixture
@@ -374,9 +323,9 @@ async def test_a_secret_that_is_rotated_during_a_redelivery_stays(desk: Desk) ->
 
 
 async def test_a_sender_that_looks_while_an_endpoint_is_made_finds_it_later(desk: Desk) -> None:
-    making = interrupted(desk, desk.store.tenants)
+    making = interrupted(desk, desk.outbox.tenants)
     await making.create(desk.receiver.url, tenant=desk.bench.tenant)
-    assert desk.bench.tenant in await desk.store.tenants()
+    assert desk.bench.tenant in await desk.outbox.tenants()
 
 
 async def test_a_damaged_message_stops_no_other(
@@ -405,7 +354,9 @@ async def test_what_a_killed_sender_took_is_sent_by_another(desk: Desk, redis_ur
 
     desk.receiver.before = before
     # the script's clock is the test's, so the process gets it
-    program = KILLED.format(url=redis_url, tenant=desk.bench.tenant, now=desk.bench.clock.now)
+    program = KILLED.format(
+        url=redis_url, tenant=desk.bench.tenant, webhook=desk.webhook, now=desk.bench.clock.now
+    )
     process = await anyio.open_process([sys.executable, "-c", program], cwd=ROOT)
     try:
         with anyio.fail_after(90):
@@ -428,14 +379,15 @@ import anyio
 from ipaddress import ip_network
 from orchestrator.jobs.store import JobStore
 from orchestrator.webhooks.delivery import Delivery
-from orchestrator.webhooks.store import WebhookStore
+from orchestrator.webhooks.outbox import Outbox, Place
 from posology.store.connection import connect
 from workers.engine.webhooks import Sender
 
 async def main():
     store = JobStore(connect("{url}"), "{url}", clock=lambda: {now})
     allowed = (ip_network("127.0.0.0/8"),)
-    await Sender(WebhookStore(store, allowed), Delivery(allowed, timeout=300)).step("{tenant}")
+    place = Place(tenant="{tenant}", webhook="{webhook}")
+    await Sender(Outbox(store), Delivery(allowed, timeout=300)).step(place)
 
 anyio.run(main)
 """
@@ -483,13 +435,13 @@ async def test_endpoints_are_few_and_their_addresses_sound(desk: Desk) -> None:
     with pytest.raises(InvalidQuery, match="maximum"):
         await store.create(desk.receiver.url, tenant=tenant)
     assert {one.id for one in await store.all(tenant=tenant)} == {one.id for one in made}
-    assert tenant in await store.tenants()
+    assert tenant in await desk.outbox.tenants()
     await desk.finished()
     for one in made:
         await store.delete(one.id, tenant=tenant)
     with pytest.raises(WebhookNotFound):
         await store.delete(made[0].id, tenant=tenant)
-    assert tenant not in await store.tenants()
+    assert tenant not in await desk.outbox.tenants()
     left = [
         name async for name in desk.bench.redis.scan_iter(match=f"{keys.prefix(tenant)}webhook*")
     ]
@@ -534,7 +486,7 @@ async def test_a_sender_finds_tenants_and_a_silent_endpoint_delays_no_other(
                 await step()
 
         delivery = Delivery(HERE)
-        sender = Sender(slow.store, delivery, pause=0.01)
+        sender = Sender(slow.outbox, delivery, pause=0.01)
         async with anyio.create_task_group() as group:
             group.start_soon(sender.run, forever)
             with anyio.fail_after(90):
@@ -545,22 +497,6 @@ async def test_a_sender_finds_tenants_and_a_silent_endpoint_delays_no_other(
             assert len(slow.receiver.received) == 1
             group.cancel_scope.cancel()
         await delivery.aclose()
-
-
-async def commands(bench: Bench, work: Any) -> list[str]:
-    """The commands that reach Redis from a client during some work, without those within scripts."""
-    found: list[str] = []
-    async with bench.redis.monitor() as monitor:
-        await work()
-        await bench.redis.echo("over")
-        async for one in monitor.listen():
-            if one["command"].startswith("ECHO over"):
-                return found
-            name = one["command"].split()[0]
-            # a connection of the pool may be new
-            if one["client_type"] != "lua" and name not in ("HELLO", "CLIENT"):
-                found.append(name)
-    raise AssertionError
 
 
 async def test_an_end_of_a_job_costs_no_round_trip(desk: Desk) -> None:

@@ -17,7 +17,7 @@ from orchestrator.jobs import tenants
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
-from orchestrator.webhooks.store import WebhookStore
+from orchestrator.webhooks.outbox import Outbox
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
 from posology.budget.tenants.store import Issued, TenantStore
@@ -63,7 +63,7 @@ PROMPT = PromptId(name="answer", digest="0" * 16)
 #: what every tenant's connection may use besides its own keys
 GLOBAL = (
     keys.REGISTERED, keys.TENANTS, keys.PAST, keys.SPENDERS, keys.WAITING, keys.WAKE, keys.WORKERS,
-    keys.SWEPT, keys.AMNESTY, keys.WEBHOOKS,
+    keys.SWEPT, keys.AMNESTY, keys.WEBHOOKS, keys.DUE, keys.LOOKED,
 )  # fmt: skip
 #: so short that a test can wait for its end
 LEASE = 0.05
@@ -311,9 +311,10 @@ async def _hooked(one: Side) -> None:
     one.webhooks.append(made.json()["id"])
     job = await one.submit()
     await one.http.delete(f"/v1/jobs/{job}")
-    webhooks = WebhookStore(one.store)
-    (due,) = await webhooks.take(one.tenant, most=1, seconds=1.0, patience=60.0)
-    await webhooks.settle(
+    outbox = Outbox(one.store)
+    (place,) = await outbox.plan(one.tenant)
+    (due,) = await outbox.take(place, most=1, seconds=1.0, patience=60.0)
+    await outbox.settle(
         one.tenant, due, "failed", delay=0.0, status=500, error="refused", hold=(0.0, 0.0)
     )
     tested = await one.http.post(f"/v1/webhooks/{one.webhooks[0]}/test")

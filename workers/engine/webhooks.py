@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -18,10 +19,10 @@ from anyio.abc import TaskGroup
 
 from orchestrator.logs.events import note
 from orchestrator.webhooks.delivery import TIMEOUT, Delivery, Result
+from orchestrator.webhooks.outbox import Due, Outbox, Place
 from orchestrator.webhooks.signing import headers
-from orchestrator.webhooks.store import Due, WebhookStore
 from posology.errors import StoreUnavailable
-from posology.published.webhooks.messages import message_of
+from posology.published.webhooks.messages import WebhookEvent, message_of
 from posology.store.keys import at
 
 logger = logging.getLogger(__name__)
@@ -36,30 +37,32 @@ PATIENCE = 5 * 86_400.0
 _LEASE = 4 * TIMEOUT
 #: seconds for which an endpoint rests after a failure, and after many in a row
 _HOLD = (1.0, 60.0)
-#: messages of one tenant that a process sends at the same time, and of all tenants
-_AT_ONCE, _ALL_AT_ONCE = 8, 64
+#: messages of one endpoint that a process sends at the same time, and of all endpoints
+_AT_ONCE, _ALL_AT_ONCE = 8, 128
 #: seconds between two looks for messages
 _PAUSE = 1.0
+#: seconds between two looks at all endpoints, by one of all processes
+_LOOK_AT_ALL = 30.0
 
 
 class Sender:
-    """Sends due messages of all tenants. A slow endpoint delays its tenant alone.
+    """Sends due messages of all tenants. A slow endpoint delays itself alone.
 
     Args:
-        store: endpoints and messages.
+        outbox: the messages.
         delivery: sends one request.
         pause: seconds between two looks.
     """
 
-    def __init__(self, store: WebhookStore, delivery: Delivery, *, pause: float = _PAUSE) -> None:
-        self._store = store
+    def __init__(self, outbox: Outbox, delivery: Delivery, *, pause: float = _PAUSE) -> None:
+        self._outbox = outbox
         self._delivery = delivery
         self._pause = pause
-        self._busy: set[str] = set()
+        self._busy: set[Place] = set()
         self._places = anyio.CapacityLimiter(_ALL_AT_ONCE)
 
     async def run(
-        self, forever: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
+        self, forever: Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
     ) -> None:
         """Send until cancelled.
 
@@ -67,40 +70,53 @@ class Sender:
             forever: repeats a step; errors of Redis are its business.
         """
         async with anyio.create_task_group() as group:
+            group.start_soon(forever, partial(self._look_at_all, group))
             await forever(partial(self._look, group))
 
     async def _look(self, group: TaskGroup) -> None:
-        for tenant in await self._store.tenants():
-            if tenant not in self._busy:
-                self._busy.add(tenant)
-                group.start_soon(self._tend, tenant)
+        for place in await self._outbox.due():
+            self._start(place, group)
         await anyio.sleep(self._pause)
 
-    async def _tend(self, tenant: str) -> None:
+    async def _look_at_all(self, group: TaskGroup) -> None:
+        if await self._outbox.is_turn(_LOOK_AT_ALL):
+            for tenant in await self._outbox.tenants():
+                for place in await self._outbox.plan(tenant):
+                    self._start(place, group)
+        await anyio.sleep(_LOOK_AT_ALL)
+
+    def _start(self, place: Place, group: TaskGroup) -> None:
+        if place not in self._busy:
+            self._busy.add(place)
+            group.start_soon(self._tend, place)
+
+    async def _tend(self, place: Place) -> None:
         try:
-            while await self.step(tenant):
+            while await self.step(place):
                 pass
         except StoreUnavailable as error:
             logger.warning("%s", error)
         except Exception:
-            # one tenant's damaged records must not stop the others' messages
-            logger.exception("internal error in webhooks tenant=%s", tenant)
+            # one endpoint's damaged records must not stop the others' messages
+            logger.exception(
+                "internal error in webhooks tenant=%s webhook=%s", place.tenant, place.webhook
+            )
         finally:
-            self._busy.discard(tenant)
+            self._busy.discard(place)
 
-    async def step(self, tenant: str) -> int:
-        """Send some messages of a tenant that are due, and return their number.
+    async def step(self, place: Place) -> int:
+        """Send some messages of an endpoint that are due, and return their number.
 
         Raises:
             StoreUnavailable: Redis is unreachable; what was taken is due again later.
         """
-        due = await self._store.take(tenant, most=_AT_ONCE, seconds=_LEASE, patience=PATIENCE)
+        due = await self._outbox.take(place, most=_AT_ONCE, seconds=_LEASE, patience=PATIENCE)
         failed: list[StoreUnavailable] = []
 
         async def send(one: Due) -> None:
             try:
                 async with self._places:
-                    await self._send(tenant, one)
+                    await self._send(place.tenant, one)
             except StoreUnavailable as error:
                 failed.append(error)
             except Exception:
@@ -116,11 +132,16 @@ class Sender:
 
     async def _send(self, tenant: str, due: Due) -> None:
         now = time.time()
-        body = message_of(tenant, due.type, at(due.at), due.data)
+        try:
+            kind = WebhookEvent(due.type)
+        except ValueError:
+            await self._leave(tenant, due)
+            return
+        body = message_of(tenant, kind, at(due.at), due.data)
         signed = headers(due.endpoint.secrets(now), due.message, int(now), body)
         result = await self._delivery.post(due.endpoint.url, body, signed)
         said = _said(result, due.tries)
-        settled = await self._store.settle(
+        settled = await self._outbox.settle(
             tenant,
             due,
             said,
@@ -148,6 +169,21 @@ class Sender:
             note("webhook not delivered", logging.WARNING, **fields)
         else:
             note("webhook given up", logging.WARNING, **fields, disabled=said == "gone" or None)
+
+    async def _leave(self, tenant: str, due: Due) -> None:
+        """Leave a message to a newer version beside this one, or to this one's successor."""
+        error = f"the workers' version does not know the type {due.type}"
+        await self._outbox.settle(
+            tenant, due, "unknown", delay=_LEASE, status=None, error=error, hold=_HOLD
+        )
+        note(
+            "webhook of unknown type",
+            logging.WARNING,
+            tenant=tenant,
+            webhook=due.endpoint.id,
+            message=due.message,
+            type=due.type,
+        )
 
 
 def _said(result: Result, tries: int) -> str:

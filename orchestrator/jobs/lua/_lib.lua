@@ -1,5 +1,5 @@
 -- What every script of the job store begins with, after the library of money (posology/budget/ledger/lua/_money.lua), which
--- says what P and now are. ALLOWED and OVER (posology.types.jobs), BUCKETS, MESSAGES and FAILURES are
+-- says what P and now are. ALLOWED and OVER (posology.types.jobs), BUCKETS, MESSAGES, FAILURES and DUE are
 -- written in front of this file.
 local function key(id, part)
   return P .. 'job:' .. id .. (part and (':' .. part) or '')
@@ -213,6 +213,20 @@ local function webhook(endpoint, part)
   return P .. 'webhook:' .. endpoint .. (part and (':' .. part) or '')
 end
 
+-- When senders look at the endpoint next: DUE has those of all tenants that are owed something, by time. A cluster may keep
+-- it on another node and refuses it then; what is not in it is found by the look at all endpoints (workers/engine/webhooks.py).
+local function plan(endpoint)
+  local first = redis.call('ZRANGE', webhook(endpoint, 'due'), 0, 0, 'WITHSCORES')[2]
+  local name = string.match(P, '{(.+)}') .. '|' .. endpoint
+  if not first then
+    redis.pcall('ZREM', DUE, name)
+    return
+  end
+  local at = math.max(tonumber(first), tonumber(redis.call('HGET', webhook(endpoint), 'hold') or 0))
+  redis.pcall('ZADD', DUE, at, name)
+  return at
+end
+
 -- A message is not delivered: it is kept among the failures, of which there are FAILURES at most.
 local function bury(endpoint, subject, message, why)
   local kept = {subject = subject, failed = whole(now)}
@@ -230,6 +244,7 @@ local function post(endpoint, subject, message)
   redis.call('HINCRBY', webhook(endpoint), 'queued', 1)
   if redis.call('RPUSH', webhook(endpoint, 'about:' .. subject), cjson.encode(message)) == 1 then
     redis.call('ZADD', webhook(endpoint, 'due'), now, subject)
+    plan(endpoint)
   end
 end
 

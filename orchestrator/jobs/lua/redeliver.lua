@@ -19,4 +19,5 @@ while n < math.min(room, tonumber(ARGV[3])) do
   post(ARGV[2], subject, made)
   n = n + 1
 end
+plan(ARGV[2])
 return n
