@@ -38,8 +38,10 @@ WAKE = "posology:wake"
 WORKERS = "posology:workers"
 #: time of the last sweep, milliseconds
 SWEPT = "posology:swept"
-#: present while an expired lease is ignored
+#: present while an expired lease is ignored; since when, milliseconds
 AMNESTY = "posology:amnesty"
+#: present for a while after the clock of Redis was put back
+PUT_BACK = "posology:put_back"
 DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 

@@ -239,7 +239,13 @@ class WorkStore:
         note("unit requeued", **claimed.ids)
 
     async def sweep(
-        self, tenant: str, *, jobs_before: int, calls_before: int, leases: bool = True
+        self,
+        tenant: str,
+        *,
+        jobs_before: int,
+        calls_before: int,
+        leases: bool = True,
+        put_back: bool = False,
     ) -> list[Unit]:
         """Requeue orphaned units, and end jobs past their deadline.
 
@@ -248,6 +254,7 @@ class WorkStore:
             jobs_before: time, milliseconds; unclaimed units of the jobs' queue that were sent before it are lost.
             calls_before: the same for the calls' queue.
             leases: whether an ended lease means that its worker is dead.
+            put_back: whether the clock was put back lately.
 
         Returns:
             The units to send again.
@@ -277,6 +284,7 @@ class WorkStore:
             calls_before,
             int(leases),
             self._lease,
+            int(put_back),
         )
         for one in json.loads(happened):
             _note_event(tenant, **one)

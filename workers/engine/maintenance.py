@@ -37,6 +37,8 @@ DEPTH = 64
 _LOST_AFTER = 10_000
 #: milliseconds by which units may overtake each other between the record and the queue
 _DISORDER = 5_000
+#: milliseconds for which sweeps look for times from before the clock was put back
+_NOTICED = 60_000
 #: milliseconds without a heartbeat after which a worker is no longer listed
 _FORGET = 3_600_000
 #: messages at the head of a queue that show how far the broker has got
@@ -115,6 +117,10 @@ class Maintenance:
             now = await self._now()
             await self._redis.zadd(keys.WORKERS, {self._work.worker: now})
             await self._redis.zremrangebyscore(keys.WORKERS, 0, now - _FORGET)
+            # from before the clock was put back: those that live come again
+            await self._redis.zremrangebyscore(
+                keys.WORKERS, now + int(self._work.lease * 1000), "+inf"
+            )
         await anyio.sleep(self._work.lease / 3)
 
     async def _dispatch(self) -> None:
@@ -146,6 +152,7 @@ class Maintenance:
 
     async def _sweep(self) -> None:
         await anyio.sleep(self._pause)
+        put_back = await self._put_back()
         leases = not await self._amnesty()
         jobs, calls = await self._lost_before(JOBS), await self._lost_before(CALLS)
         names = iter(await tenants.listed(self._work.store))
@@ -155,7 +162,11 @@ class Maintenance:
             for tenant in names:
                 try:
                     units = await self._work.sweep(
-                        tenant, jobs_before=jobs, calls_before=calls, leases=leases
+                        tenant,
+                        jobs_before=jobs,
+                        calls_before=calls,
+                        leases=leases,
+                        put_back=put_back,
                     )
                     if units:
                         for unit in units:
@@ -195,6 +206,16 @@ class Maintenance:
                     window=near.window,
                 )
 
+    async def _put_back(self) -> bool:
+        """Return whether the clock of Redis was put back lately, by more than it takes to notice."""
+        with translated(self._work.store.url):
+            now, last = await self._now(), await self._redis.get(keys.SWEPT)
+            if last is not None and int(last) - now > int(self._work.lease * 1000):
+                # before the time of this sweep is written down, so that a crash in between repeats it
+                await self._redis.set(keys.PUT_BACK, now, px=_NOTICED)
+                logger.warning("the clock of Redis was put back by %d s", (int(last) - now) // 1000)
+            return bool(await self._redis.exists(keys.PUT_BACK))
+
     async def _amnesty(self) -> bool:
         """Return whether ended leases must be ignored, because lately no worker could extend one.
 
@@ -207,7 +228,9 @@ class Maintenance:
             last = await self._redis.set(keys.SWEPT, now, get=True)
             if last is None or now - int(last) > lease / 2:
                 await self._redis.set(keys.AMNESTY, now, px=lease // 3)
-            return bool(await self._redis.exists(keys.AMNESTY))
+            since = await self._redis.get(keys.AMNESTY)
+            # one that begins later than now stands since before the clock was put back
+            return since is not None and int(since) <= now
 
     async def _lost_before(self, queue: str) -> int:
         """Return a time, milliseconds: unclaimed units that were sent before it are not in the queue.

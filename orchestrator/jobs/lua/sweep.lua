@@ -1,14 +1,32 @@
 -- Finds units without a live worker. ARGV: now, losses that a unit may have, error (JSON) for a job that has
 -- one with more, error (JSON) for one whose deadline passed, then the times before which unclaimed units of
 -- the jobs' and of the calls' queue must have been lost by the broker, whether leases may be taken for over
--- ('1' or '0'), and a lease in ms.
+-- ('1' or '0'), a lease in ms, and whether the clock was put back lately ('1' or '0').
 -- Returns the units that are to be sent again, and what happened to jobs (JSON).
+local MINUTE = 60000
 local LIMIT = 500  -- a sweep is one script, and holds up everybody else
 local found = {}
 
 local function again(id, name, u)
   dispatch(id, name, u)
   found[#found + 1] = member(id, name)
+end
+
+-- After the clock was put back, what is set for a time lies ahead of it by as much more: it is set for the latest time that
+-- it could be set for now.
+local function bring_back(name, most)
+  for _, m in ipairs(redis.call('ZRANGEBYSCORE', name, '(' .. whole(now + most), '+inf', 'LIMIT', 0, LIMIT)) do
+    redis.call('ZADD', name, now + most, m)
+  end
+end
+
+if ARGV[9] == '1' then
+  local lease = tonumber(ARGV[8])
+  for _, name in ipairs({P .. 'leases', P .. 'parked', SENT}) do bring_back(name, lease) end
+  for _, name in ipairs({WANTED, unclaimed('answer'), unclaimed('extract')}) do bring_back(name, 0) end
+  for _, name in ipairs({P .. 'parked:until', P .. 'lane:hold'}) do
+    if tonumber(redis.call('GET', name) or 0) > now + MINUTE then redis.call('DEL', name) end
+  end
 end
 
 local ended = ARGV[7] == '1' and now or '-inf'

@@ -12,7 +12,7 @@ local function asking(name, most)
   if #tickets == 0 then return 0 end
   local n = 0
   for _, seen in ipairs(redis.call('HMGET', name .. ':seen', unpack(tickets))) do
-    if seen and now - tonumber(seen) < QUEUED then n = n + 1 end
+    if seen and math.abs(now - tonumber(seen)) < QUEUED then n = n + 1 end
   end
   return n
 end

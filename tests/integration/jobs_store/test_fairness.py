@@ -147,7 +147,8 @@ async def test_no_job_is_begun_while_the_calls_of_others_are_not_read(
     assert (await fairness.take(bench.store, bench.tenant)).unit is not None
 
 
-async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench) -> None:
+@pytest.mark.parametrize("passed", [6, -10_800], ids=["later", "clock put back"])
+async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench, passed: int) -> None:
     await limit(bench, calls=1)
     for i in range(LEAD):
         await bench.submit(question=f"Is it {i}?")
@@ -160,7 +161,7 @@ async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench) -> Non
         if offer.unit is not None:
             assert await bench.claim(offer.unit.job) is not None
     # whoever does not ask any more has left
-    bench.clock.forward(6)
+    bench.clock.forward(passed)
     assert (await fairness.take(bench.store, bench.tenant)).unit is not None
 
 

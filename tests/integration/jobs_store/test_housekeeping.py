@@ -317,6 +317,23 @@ async def test_tenants_take_turns_where_the_broker_is_full(bench: Bench, broker:
     assert Counter(unit.tenant for unit in broker.sent) == dict.fromkeys(many, 10)
 
 
+async def test_after_the_clock_was_put_back_a_lease_still_ends(
+    bench: Bench, broker: Broker
+) -> None:
+    hours = 3 * 3_600
+    bench.clock = ago(-hours)
+    held = await bench.running()
+    later = round((time.time() + hours) * 1000)
+    for clock in (ago(0), ago(-2 * LEASE)):
+        bench.clock = clock
+        # as the sweeps of before left it
+        await bench.redis.set(keys.SWEPT, later)
+        await bench.redis.set(keys.AMNESTY, later)
+        assert broker.sent == []
+        await house(bench, broker)._sweep()
+    assert broker.sent == [held.unit]
+
+
 async def test_no_lease_is_over_because_redis_was_away(
     tmp_path: Path, broker: Broker, tenant: str
 ) -> None:

@@ -32,7 +32,7 @@ from posology.testing.prices import FlatPrices
 from posology.types import Call, JobState, Outcome, Repair, Stage, Usage
 from prompts.answer import AnswerReply, Quote
 from tests.integration.jobs_store.collector_process import FolderBatches
-from tests.integration.jobs_store.helpers import MODEL, Bench, request
+from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, model, reply, runner
 from tests.support.provider_batches import ScriptedBatches, unconfirmed
 from tests.support.replies import in_form
@@ -406,6 +406,21 @@ async def test_a_batch_is_looked_for_by_the_worker_s_time_of_day(lane: LaneBench
     await lane.collect(OPTIONS.lease)
     assert lane.endpoint.since is not None
     assert timedelta(0) < before - lane.endpoint.since < timedelta(hours=1)
+
+
+async def test_a_batch_is_found_after_the_clock_was_put_back(lane: LaneBench) -> None:
+    lane.bench.clock.forward(7 * DAY)
+    await lane.submit()
+    await lane.run()
+    lane.endpoint.before = unconfirmed()
+    await lane.collect(OPTIONS.wait)
+    made = datetime.now(UTC)
+    lane.bench.clock.forward(-3 * 3_600)
+    work = lane.bench.worker()
+    await work.sweep(lane.bench.tenant, jobs_before=0, calls_before=0, put_back=True)
+    await lane.collect(max(OPTIONS.lease, LEASE))
+    assert lane.endpoint.since is not None
+    assert lane.endpoint.since <= made
 
 
 @pytest.mark.parametrize("sure", [True, False])

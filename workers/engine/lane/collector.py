@@ -217,13 +217,14 @@ class Collector:
 
     async def _find(self, tenant: str, batch: Sent, endpoint: BatchEndpoint) -> None:
         """Look for a batch whose creator has not said that it was created."""
-        options = self._options
+        options, rows = self._options, await self._lane.rows(tenant, batch.id)
+        # the clock of Redis tells ages: its time of day may be another than the provider's, and may have been put back
+        since = min([time.time() - batch.age, *(float(row["started"]) for row in rows.values())])
         found = await endpoint.find(
             batch.id,
             model=batch.model,
-            ids=frozenset(await self._lane.rows(tenant, batch.id)),
-            # the clock of Redis tells ages; its time of day may be another than the provider's
-            since=datetime.fromtimestamp(time.time() - batch.age, UTC),
+            ids=frozenset(rows),
+            since=datetime.fromtimestamp(since, UTC),
             known=await self._lane.known(tenant),
         )
         ids = {"tenant": tenant, "lane_batch": batch.id, "provider_batch": found.batch}

@@ -282,7 +282,8 @@ def _sent(record: Mapping[str, str], now: int) -> Sent:
         model=record["model"],
         state=record["state"],
         provider_batch=record.get("provider_batch"),
-        age=(now - created) / 1000,
+        # negative if the clock was put back
+        age=max(0, now - created) / 1000,
         rows=int(record["rows"]),
         cancelling="cancelling" in record,
     )

@@ -131,7 +131,8 @@ local function behind(name, ticket)
     local first = redis.call('ZRANGE', name, 0, 0)[1]
     if not first or first == ticket then return false end
     local seen = tonumber(redis.call('HGET', name .. ':seen', first) or 0)
-    if now - seen < QUEUED then return true end
+    -- seen later than now: the clock was put back
+    if math.abs(now - seen) < QUEUED then return true end
     redis.call('ZREM', name, first)
     redis.call('HDEL', name .. ':seen', first)
   end
