@@ -22,7 +22,7 @@ from evals.fire.world.network import Network
 from evals.fire.world.redis_server import RedisServer
 
 #: seconds by which the clock of Redis is put forward or back
-CLOCKS = (60, 600, 3_600, -20)
+CLOCKS = (60, 600, 3_600, -20, -10_800)
 
 
 class Striker:
