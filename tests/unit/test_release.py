@@ -12,6 +12,8 @@ import pytest
 from deploy.release import packages
 from deploy.release.build import TOOLS, sums
 from deploy.release.packages import LICENCES, ROOT, Package, needed, refused
+from posology.version import __version__
+from tests.stored.dump import FOLDER
 
 
 def one(licence: str, name: str = "some") -> Package:
@@ -25,6 +27,12 @@ def test_the_packages_are_those_that_users_install() -> None:
     assert names >= {"lancedb", "psycopg", "psycopg-binary", "mcp", "numpy", "typing-extensions"}
     assert not names & {"pytest", "ruff", "mypy", "mkdocs-material", "posology"}
     assert len(names) == len(found) + len(missing)
+
+
+def test_records_of_this_version_are_stored_for_the_next_ones() -> None:
+    """``CONTRIBUTING.md`` says how they are made."""
+    minors = {path.stem.rsplit(".", 1)[0] for path in FOLDER.glob("*.jsonl")}
+    assert __version__.rsplit(".", 1)[0] in minors
 
 
 def test_licences_of_all_packages_are_allowed() -> None:
