@@ -1,7 +1,8 @@
 """Writes the variables of the chart's services: ``python deploy/helm/environment.py``.
 
 ``files/environment.yaml`` gets those of docker-compose.yml, and ``values.schema.json`` the names that ``settings`` and
-``secrets`` may have. A test compares both files with what this returns.
+``secrets`` may have. ``files/redis.sh`` is a copy: a chart reads no file outside. A test compares the files with what
+this returns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import yaml
 from pydantic import SecretStr
 
 from orchestrator.settings import Settings
+from orchestrator.stack.redis_server import STARTER
 from posology.llm.providers.table import variables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +28,7 @@ _HEAD = "# Variables that each service reads. Written by deploy/helm/environment
 
 
 def files() -> dict[Path, str]:
-    """Return the text of both files."""
+    """Return the text of each file."""
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
     read = {
         name: [one for one in compose[name]["environment"] if one != "POSOLOGY_REDIS_URL"]
@@ -41,6 +43,7 @@ def files() -> dict[Path, str]:
     return {
         ENVIRONMENT: _HEAD + yaml.safe_dump(read, sort_keys=False),
         SCHEMA: json.dumps(schema, indent=2) + "\n",
+        CHART / "files" / STARTER.name: STARTER.read_text(encoding="utf-8"),
     }
 
 

@@ -22,8 +22,8 @@ from evals.fire.world.redis_server import RedisServer
 PARTS = {"worker": "workers.app", "api": "orchestrator.api.app", "ingest": "uploads.process"}
 #: seconds between two samples
 EVERY = 5.0
-#: seconds from the start of a process until its caches are filled
-_WARM = 120.0
+#: seconds from the start of a process until its caches are filled, or the share of its life if that is longer
+_WARM, _WARM_SHARE = 120.0, 0.25
 #: fewest samples of a line
 _FEWEST = 12
 #: seconds whose samples become one point of a line that is long enough: samples of a few seconds are not independent
@@ -165,7 +165,9 @@ def slopes(records: Iterable[Mapping[str, Any]]) -> list[Slope]:
     found = []
     for what, processes in sorted(lines.items()):
         points = max(processes.values(), key=lambda line: line[-1][0] - line[0][0])
-        warm = [point for point in points if point[0] >= points[0][0] + _WARM]
+        begin, end = points[0][0], points[-1][0]
+        begin += max(_WARM, _WARM_SHARE * (end - begin))
+        warm = [point for point in points if point[0] >= begin]
         if len(warm) >= _FEWEST:
             found.append(slope(what, warm))
     return found

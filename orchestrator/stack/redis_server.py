@@ -26,6 +26,8 @@ from posology.errors import ConfigurationError
 
 HOST = "127.0.0.1"
 _CONFIG = "redis.conf"
+#: runs a command that starts Redis, after the append-only file in a folder ends with a whole transaction
+STARTER = Path(__file__).with_name("redis.sh")
 #: seconds for the Redis of a killed supervisor to end
 _PREDECESSOR = 15.0
 #: seconds for Redis to flush and end
@@ -65,6 +67,8 @@ class RedisConfig:
                 "appendonly yes",
                 # what the ledger has acknowledged survives a power failure: some milliseconds a call, of its seconds
                 "appendfsync always",
+                # it would run the half of a torn transaction later: redis.sh cuts off the whole
+                "aof-load-truncated no",
                 # a full Redis refuses writes; without a limit the kernel would kill it, and again at the next start.
                 # Budgets and jobs must not be evicted.
                 f"maxmemory {self.memory}mb",
@@ -170,7 +174,7 @@ async def own_redis(
         config = configure(folder, memory)
         command = Command(
             name="redis",
-            argv=(str(binary), _CONFIG),
+            argv=("sh", str(STARTER), ".", str(binary), _CONFIG),
             environment=environment,
             log=log,
             folder=folder,

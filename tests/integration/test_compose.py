@@ -137,6 +137,9 @@ def redis(compose: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
     port = _free_port(6379)
     # Compose turns $$ into $
     command = [part.replace("$$", "$") for part in service["command"]]
+    (mount,) = [one for one in service["volumes"] if one.startswith("./")]
+    here, there, _ = mount.split(":")
+    command[-1] = command[-1].replace(there, str((ROOT / here).resolve()))
     if port != 6379:
         command[-1] = f"{command[-1].rstrip()} --port {port}"
     environment = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import redis
 
 from orchestrator.stack.ports import free_port
-from orchestrator.stack.redis_server import find_server
+from orchestrator.stack.redis_server import STARTER, find_server
 
 #: seconds for a Redis to answer
 _PATIENCE = 60.0
@@ -89,8 +89,10 @@ class RedisServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [
+            "sh", str(STARTER), str(self._folder),
             str(find_server(os.environ.get("PATH"))), "--port", str(self.port), "--bind", "127.0.0.1",
             "--dir", str(self._folder), "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+            "--aof-load-truncated", "no",
             "--maxmemory-policy", "noeviction", "--loglevel", "warning",
         ]  # fmt: skip
         with (self._folder / "redis.log").open("ab") as log:

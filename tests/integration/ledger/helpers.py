@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from orchestrator.stack.redis_server import find_server
+from orchestrator.stack.redis_server import STARTER, find_server
 from posology.budget.ledger.base import Ledger, nano
 from posology.budget.ledger.memory import MemoryLedger
 from posology.budget.ledger.redis import RedisLedger
@@ -305,8 +305,9 @@ class Server:
     def start(self) -> None:
         socket = self.folder / "redis.sock"
         socket.unlink(missing_ok=True)
-        command = [str(find_server(os.environ.get("PATH"))), "--port", "0",
-                   "--unixsocket", str(socket), "--dir", str(self.folder),
+        server = str(find_server(os.environ.get("PATH")))
+        command = ["sh", str(STARTER), str(self.folder), server, "--port", "0",
+                   "--unixsocket", str(socket), "--dir", str(self.folder), "--aof-load-truncated", "no",
                    "--save", "", "--appendonly", "yes", "--appendfsync", self.fsync]  # fmt: skip
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 90
