@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -92,8 +92,8 @@ class Striker:
                 await self._fill_disk(blow)
             case ["shift", "clock"]:
                 ahead = CLOCKS[blow.target % len(CLOCKS)]
-                if self._server.shift(ahead):
-                    self._journal.write("struck", what=blow.deed, seconds=ahead)
+                done = "struck" if self._server.shift(ahead) else "left out"
+                self._journal.write(done, what=blow.deed, seconds=ahead)
             case ["fill", "redis"]:
                 await self._fill(blow)
             case ["kill", what]:
@@ -118,16 +118,15 @@ class Striker:
             case ["fill" | "lock", "index" | "uploads" as which]:
                 await self._storage_fails(self._disks[which], blow)
             case ["drop", _]:
-                await self._operated(blow, self.operator.drop_versions())
+                dropped = await self.operator.drop_versions()
+                self._journal.write("struck" if dropped else "left out", what=blow.deed)
             case [what]:
-                await self._operated(blow, self.operator.sync(rebuild=what == "rebuild"))
+                status = await self.operator.sync(rebuild=what == "rebuild")
+                self._journal.write("struck", what=what, status=status)
 
     async def weather(self, name: str) -> None:
         """Set the provider's weather."""
         await self.operator.tell("_weather", WEATHERS[name])
-
-    async def _operated(self, blow: Blow, work: Awaitable[int | None]) -> None:
-        self._journal.write("struck", what=blow.deed, status=await work)
 
     def _one(self, what: str, blow: Blow) -> list[int]:
         """A process of a kind; none may live just now."""

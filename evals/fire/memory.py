@@ -85,7 +85,8 @@ def _sample(journal: Journal, processes: Processes, server: RedisServer, index: 
         journal.write("sample", what="redis data", pid=0, bytes=used, keys=client.dbsize())
     size = 0
     for place, _, files in os.walk(index):
-        for name in files:
+        # what a blow fills the disk with is hidden
+        for name in (name for name in files if not name.startswith(".")):
             with suppress(OSError):
                 size += os.stat(Path(place) / name).st_blocks * 512  # noqa: PTH116 - no Path per file
     journal.write("sample", what="index", pid=0, disk=size)

@@ -27,8 +27,8 @@ _FILES = 4
 _SYNC = 180.0
 #: seconds for a process to end
 _GRACE = 15.0
-#: seconds by which versions have expired: more than their retention
-_MONTH = 40 * 86_400
+#: seconds after which replaced versions have expired
+_RETENTION = 40 * 86_400
 
 
 class Operator:
@@ -94,12 +94,19 @@ class Operator:
             options = ["--rebuild", "--allow-removals"] if rebuild else []
             return await self.command("sync", str(folder), *options, environment=environment)
 
-    async def drop_versions(self) -> int | None:
-        """Sync in the next month but one: replaced versions have expired then, while readers may still use them."""
-        return await self.sync(environment=in_the_future(_MONTH))
+    async def drop_versions(self) -> bool:
+        """Sync 40 days from now, when replaced versions have expired; return whether that is possible here."""
+        later = in_the_future(_RETENTION)
+        if later is not None:
+            await self.sync(environment=later)
+        return later is not None
 
     async def change_prices(self, number: int) -> None:
-        """Write another price list, drawn by a number, and restart every process, as documented; then the provider bills by it."""
+        """Change the price list: write the file and restart every process; then the provider bills by it.
+
+        Args:
+            number: draws the list, another one than now.
+        """
         async with self._prices:
             self._number = (self._number + 1 + number % (len(LISTS) - 1)) % len(LISTS)
             prices = write_prices(self._folder / "prices.toml", self._number)

@@ -31,19 +31,21 @@ class Prices:
         self._lists: dict[str, tuple[int, int]] = {}
         self._digests: dict[int, str] = {}
         self._changes: list[Change] = []
-        last = ""
-        begun: Record | None = None
+        #: in force, and the one that replaces it
+        now, begins = "", True
+        new: Record | None = None
         for record in run.records:
-            if record["kind"] == "piece":
-                last = ""
-            elif record["kind"] == "prices":
+            kind = record["kind"]
+            if kind == "prices":
                 self._lists[record["digest"]] = record["input"], record["output"]
                 self._digests[record["number"]] = record["digest"]
-                begun, last = record, last or record["digest"]
-            elif record["kind"] == "priced" and begun is not None:
-                both = frozenset({last, begun["digest"]})
-                self._changes.append(Change(lists=both, begun=begun["at"], done=record["at"]))
-                last = begun["digest"]
+                new = record
+            # a piece begins with a list at once, and may have been cut off in a change
+            if new is not None and (begins or kind in ("priced", "piece")):
+                lists = frozenset({now, new["digest"]})
+                self._changes.append(Change(lists=lists, begun=new["at"], done=record["at"]))
+                now, new = new["digest"], None
+            begins = kind == "piece" or (begins and kind != "prices")
 
     def due(self, request: Record, entry: Mapping[str, str]) -> int | None:
         """Return what the ledger must charge for a request, nano-dollars; ``None``: the provider does not say.

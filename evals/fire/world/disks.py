@@ -28,24 +28,31 @@ class Disk:
         self.mounted = False
 
     def mount(self) -> None:
-        """Mount it where that is permitted, and make it before if there is none."""
+        """Mount it where that is permitted, and make it before if there is none.
+
+        Raises:
+            RuntimeError: it was made by an earlier piece, and cannot be mounted.
+        """
         self.folder.mkdir(exist_ok=True)
-        if os.geteuid() != 0 or (any(self.folder.iterdir()) and not self._image.exists()):
+        made = self._image.exists()
+        if not made and (os.geteuid() != 0 or any(self.folder.iterdir()) or not self._make()):
             return
-        if not self._image.exists():
-            with self._image.open("wb") as file:
-                file.truncate(_SIZE)
-            # nothing of it is kept for root, as which the run works
-            if not _run("mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", str(self._image)):
-                self._image.unlink()
-                return
         self.mounted = _run("mount", "-o", "loop", str(self._image), str(self.folder))
-        if not self.mounted:
+        if self.mounted:
+            (self.folder / _FILLER).unlink(missing_ok=True)
+        elif made:
+            raise RuntimeError(f"cannot mount {self._image}")
+        else:
             self._image.unlink()
-            return
-        (self.folder / _FILLER).unlink(missing_ok=True)
-        with suppress(FileNotFoundError):
-            (self.folder / "lost+found").rmdir()
+
+    def _make(self) -> bool:
+        """Return whether there is a new file system; nothing of it is kept for root, as which the run works."""
+        with self._image.open("wb") as file:
+            file.truncate(_SIZE)
+        if _run("mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", str(self._image)):
+            return True
+        self._image.unlink()
+        return False
 
     def unmount(self) -> None:
         """Unmount it; processes that still use it keep it until they end."""

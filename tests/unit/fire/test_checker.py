@@ -12,6 +12,7 @@ import pytest
 from evals.fire.checker import Kind, check
 from tests.support.fire_runs import (
     AFTER,
+    BEFORE,
     BETA,
     BOUND,
     CAP,
@@ -215,6 +216,17 @@ def test_a_planted_defect_is_found_as_what_it_is(plant: Callable[[Recorder], Non
         if plant not in (drift, over_cap):
             run.snapshot(tenant)
     assert kinds(run) == {PLANTED[plant]}
+
+
+def test_a_batch_may_be_fetched_in_the_next_piece_which_has_other_prices() -> None:
+    run = clean()
+    run.billed("a9", "alpha", "d9", prices=AFTER)
+    run.books[-1]["played"] = "batch"
+    run.write("piece")
+    run.listed(BEFORE)
+    run.attempt("a9", "alpha", ("settle", COST, True), prices=BEFORE)
+    run.snapshot("alpha")
+    assert check(run.run).findings == ()
 
 
 def test_every_kind_is_planted() -> None:
