@@ -95,8 +95,12 @@ class Operator:
             return await self.command("sync", str(folder), *options, environment=environment)
 
     async def drop_versions(self) -> bool:
-        """Sync 40 days from now, when replaced versions have expired; return whether that is possible here."""
-        later = in_the_future(_RETENTION)
+        """Sync when replaced versions have expired; return whether that is possible here.
+
+        That is 40 days later each time: a version's retention begins when the next one is published.
+        """
+        syncs = len(list((self._folder / "literature").glob("docs-*.jsonl"))) // _FILES
+        later = in_the_future(_RETENTION * (1 + syncs))
         if later is not None:
             await self.sync(environment=later)
         return later is not None
