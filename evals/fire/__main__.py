@@ -31,6 +31,10 @@ def main() -> None:
         "--every", type=float, default=4.0, help="mean seconds between blows; 0: none"
     )
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--before", type=Path, metavar="CHECKOUT", help="code of one worker: an earlier version"
+    )
+    parser.add_argument("--stacks", type=int, default=1, help="stacks on the same Redis and index")
     some = parser.add_mutually_exclusive_group()
     some.add_argument("--only", nargs="+", choices=WEIGHTS, default=[], help="kinds of blows")
     some.add_argument("--without", nargs="+", choices=WEIGHTS, default=[], help="kinds of blows")
@@ -49,6 +53,8 @@ def main() -> None:
             seconds=given.hours * 3600,
             every=given.every or None,
             workers=given.workers,
+            before=given.before and given.before.absolute(),
+            stacks=given.stacks,
             kinds=frozenset(given.only or WEIGHTS.keys() - set(given.without)),
         )
         asyncio.run(run(plan))

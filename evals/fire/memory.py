@@ -33,19 +33,24 @@ _BLOCKS = 8
 
 
 class Processes:
-    """Processes of a stack, found by their command lines.
+    """Processes of stacks, found by their command lines.
 
     Args:
-        supervisor: returns its id.
+        supervisors: returns their ids.
     """
 
-    def __init__(self, supervisor: Callable[[], int]) -> None:
-        self._supervisor = supervisor
+    def __init__(self, supervisors: Callable[[], Sequence[int]]) -> None:
+        self._supervisors = supervisors
 
     def of(self, part: str) -> list[int]:
         """Return the processes of a part, oldest first."""
         word = PARTS[part]
-        return [pid for pid in descendants(self._supervisor()) if word in _line(pid)]
+        return [
+            pid
+            for supervisor in self._supervisors()
+            for pid in descendants(supervisor)
+            if word in _line(pid)
+        ]
 
 
 def descendants(pid: int) -> list[int]:

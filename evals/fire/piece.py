@@ -56,7 +56,12 @@ class Plan:
     seconds: float
     #: mean seconds between blows; ``None``: none falls
     every: float | None = 4.0
+    #: of each stack
     workers: int = 2
+    #: on the same Redis and index
+    stacks: int = 1
+    #: checkout of an earlier version, whose code the first worker of each stack runs; ``None``: all run this version
+    before: Path | None = None
     #: jobs that end before the piece does, however long they take
     fewest: int = 0
     #: of blows
@@ -86,7 +91,8 @@ async def run(plan: Plan) -> None:
     journal = Journal(folder / f"records-{plan.number:04d}.jsonl", first=first)
     async with AsyncExitStack() as stack:
         stack.callback(journal.close)
-        journal.write("piece", seed=plan.seed, number=plan.number, seconds=plan.seconds, every=plan.every)  # fmt: skip
+        journal.write("piece", seed=plan.seed, number=plan.number, seconds=plan.seconds, every=plan.every,
+                      stacks=plan.stacks, before=plan.before)  # fmt: skip
         disks = {name: Disk(folder / name) for name in ("index", "uploads")}
         for disk in disks.values():
             await asyncio.to_thread(disk.mount)
@@ -110,25 +116,36 @@ async def run(plan: Plan) -> None:
             journal.write("tenant", tenant=tenant.name, word=tenant.word)
         watch = Watch(server.port, tuple(TENANTS), folder / f"monitor-{plan.number:04d}.jsonl")
         await asyncio.to_thread(watch.start)
-        options = {
-            "folder": str(folder / "stack"), "redis_url": f"redis://127.0.0.1:{network.port}/0", "workers": plan.workers,
-            "concurrency": 8, "port": free_port("127.0.0.1"), "index": str(folder / "index"),
-            "overrides": environment, "worker_overrides": {},
-        }  # fmt: skip
-        keeper = await stack.enter_async_context(
-            Keeper(options, folder / "log" / "stack.log", journal)
-        )
-        processes = Processes(lambda: keeper.pid)
+        address = f"redis://127.0.0.1:{network.port}/0"
+        keepers = [
+            await stack.enter_async_context(_keeper(plan, number, address, environment, journal))
+            for number in range(1, plan.stacks + 1)
+        ]
+        processes = Processes(lambda: [keeper.pid for keeper in keepers])
         striker = Striker(journal, processes, server, network, provider, folder, direct, disks)
+        urls = [keeper.url for keeper in keepers]
         over = asyncio.Event()
         works = [
-            Work(tenant, Ways(journal, tenant=tenant.name, key=keys[tenant.name], url=keeper.url, environment=direct),
+            Work(tenant, Ways(journal, tenant=tenant.name, key=keys[tenant.name], urls=urls, environment=direct),
                  journal, plan.name, over, striker.progress)
             for tenant in some
         ]  # fmt: skip
         await _work(plan, works, striker, journal, processes, server, over)
         await asyncio.to_thread(watch.close)
         await asyncio.to_thread(_export, server, folder, tuple(TENANTS))
+
+
+def _keeper(
+    plan: Plan, number: int, redis: str, environment: dict[str, str], journal: Journal
+) -> Keeper:
+    """A stack of the run, numbered from 1."""
+    name = "stack" if number == 1 else f"stack-{number}"
+    options: dict[str, object] = {
+        "folder": str(plan.folder / name), "redis_url": redis, "workers": plan.workers, "concurrency": 8,
+        "port": free_port("127.0.0.1"), "index": str(plan.folder / "index"), "overrides": environment,
+        "worker_overrides": {}, "before": plan.before and str(plan.before),
+    }  # fmt: skip
+    return Keeper(options, plan.folder / "log" / f"{name}.log", journal)
 
 
 async def _work(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,19 +52,29 @@ class Ways:
         journal: takes every request and reply.
         tenant: name.
         key: API key.
-        url: of the API.
+        urls: of the APIs; each request goes to the next one.
         environment: of commands.
     """
 
     def __init__(
-        self, journal: Journal, *, tenant: str, key: str, url: str, environment: Mapping[str, str]
+        self,
+        journal: Journal,
+        *,
+        tenant: str,
+        key: str,
+        urls: Sequence[str],
+        environment: Mapping[str, str],
     ) -> None:
-        self._journal, self.tenant, self._key, self._url = journal, tenant, key, url
+        self._journal, self.tenant, self._key = journal, tenant, key
+        self._urls = itertools.cycle(urls)
         self._environment = environment
         #: jobs that a reply has named, also one about an error
         self.jobs: set[str] = set()
         self._headers = {"Authorization": f"Bearer {key}"}
-        self._http = httpx2.AsyncClient(base_url=url, timeout=_TIMEOUT, headers=self._headers)
+        self._http = httpx2.AsyncClient(timeout=_TIMEOUT, headers=self._headers)
+
+    def _next(self, path: str) -> str:
+        return f"{next(self._urls)}{path}"
 
     async def close(self) -> None:
         """Close connections."""
@@ -90,7 +101,9 @@ class Ways:
         shown = body if body is not None else content and f"{len(content)} bytes"
         place = self._asked(way, key, verb=verb, path=path, body=shown, **more)
         try:
-            reply = await self._http.request(verb, path, content=content, headers=headers)
+            reply = await self._http.request(
+                verb, self._next(path), content=content, headers=headers
+            )
         except (httpx2.HTTPError, OSError) as error:
             return self._none(place, error)
         wait = reply.headers.get("retry-after", "0")
@@ -108,7 +121,7 @@ class Ways:
             status: int | None = None
             try:
                 async with self._http.stream(
-                    "GET", f"/v1/jobs/{job}/events", headers=headers
+                    "GET", self._next(f"/v1/jobs/{job}/events"), headers=headers
                 ) as reply:
                     status = reply.status_code
                     async for line in reply.aiter_lines():
@@ -135,7 +148,7 @@ class Ways:
         try:
             async with (
                 httpx2.AsyncClient(headers=self._headers, timeout=_TIMEOUT) as http,
-                Client(streamable_http_client(f"{self._url}/mcp", http_client=http)) as client,
+                Client(streamable_http_client(self._next("/mcp"), http_client=http)) as client,
             ):
                 result = await client.call_tool(name, arguments)
         except Exception as error:  # noqa: BLE001 - the protocol's client wraps what went wrong in groups of its own

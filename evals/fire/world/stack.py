@@ -11,8 +11,11 @@ from typing import Any
 import anyio
 
 from orchestrator.stack.folder import StackInfo
-from orchestrator.stack.options import StackOptions
+from orchestrator.stack.options import WORKER, StackOptions
 from orchestrator.stack.up import run_stack
+
+#: runs the first worker from another checkout; its arguments: the checkout, the worker's number and its command
+_BEFORE = '[ "$1" = 1 ] && cd "$0" && export PYTHONPATH="$0"; shift; exec "$@"'
 
 
 def options(given: dict[str, Any]) -> StackOptions:
@@ -30,7 +33,8 @@ def options(given: dict[str, Any]) -> StackOptions:
         worker_overrides=given["worker_overrides"],
         start_timeout=300.0,
         worker_grace=10.0,
-    )
+        worker_argv=("sh", "-c", _BEFORE, given["before"], "{number}", *WORKER) if given["before"] else WORKER,
+    )  # fmt: skip
 
 
 def _ready(info: StackInfo) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from evals.fire.journal import Journal, last_number
 from evals.fire.memory import slope
 from evals.fire.schedule import WEATHERS, WEIGHTS, Sparing, blows
 from evals.fire.world.provider import FATES
+from evals.fire.world.stack import options
 from orchestrator.stack.supervisor import RestartPolicy
 
 
@@ -89,3 +93,18 @@ def test_wandering_memory_has_no_sure_slope() -> None:
     assert (
         abs(slope("worker rss", [(x, y + x / 100) for x, y in points]).slope - 36) < 3 * line.error
     )
+
+
+def test_the_first_worker_alone_runs_the_version_before(tmp_path: Path) -> None:
+    given = {"folder": "stack", "redis_url": "", "workers": 2, "concurrency": 1, "port": 0, "index": "",
+             "overrides": {}, "worker_overrides": {}, "before": str(tmp_path)}  # fmt: skip
+    command = options(given).worker_argv[:5]
+    assert command[-1] == "{number}"
+    shown = "import os; print(os.environ.get('PYTHONPATH'), os.getcwd())"
+
+    def run(number: str) -> str:
+        argv = [*command[:-1], number, sys.executable, "-c", shown]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert run("1") == f"{tmp_path} {tmp_path}"
+    assert run("2") == f"{os.environ.get('PYTHONPATH')} {Path.cwd()}"
