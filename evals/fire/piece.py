@@ -144,6 +144,8 @@ def _keeper(
         "folder": str(plan.folder / name), "redis_url": redis, "workers": plan.workers, "concurrency": 8,
         "port": free_port("127.0.0.1"), "index": str(plan.folder / "index"), "overrides": environment,
         "worker_overrides": {}, "before": plan.before and str(plan.before),
+        # one process ingests what is uploaded to any API
+        "uploads": number == 1,
     }  # fmt: skip
     return Keeper(options, plan.folder / "log" / f"{name}.log", journal)
 

@@ -26,7 +26,7 @@ def options(given: dict[str, Any]) -> StackOptions:
         redis_url=given["redis_url"],
         workers=given["workers"],
         concurrency=given["concurrency"],
-        uploads=True,
+        uploads=given["uploads"],
         port=given["port"],
         index=given["index"],
         overrides=given["overrides"],

@@ -97,7 +97,7 @@ def test_wandering_memory_has_no_sure_slope() -> None:
 
 def test_the_first_worker_alone_runs_the_version_before(tmp_path: Path) -> None:
     given = {"folder": "stack", "redis_url": "", "workers": 2, "concurrency": 1, "port": 0, "index": "",
-             "overrides": {}, "worker_overrides": {}, "before": str(tmp_path)}  # fmt: skip
+             "overrides": {}, "worker_overrides": {}, "uploads": True, "before": str(tmp_path)}  # fmt: skip
     command = options(given).worker_argv[:5]
     assert command[-1] == "{number}"
     shown = "import os; print(os.environ.get('PYTHONPATH'), os.getcwd())"
