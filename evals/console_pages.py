@@ -52,7 +52,15 @@ async def fill(store: JobStore, tenant: str, count: int, question: str = "Does i
 
 
 def pages(
-    *, job: str, replayed: str, batch: str, tenant: str, run: str, report: str, passage: str
+    *,
+    job: str,
+    replayed: str,
+    batch: str,
+    webhook: str,
+    tenant: str,
+    run: str,
+    report: str,
+    passage: str,
 ) -> dict[str, str]:
     """Return the paths of all pages that a single user sees, by name.
 
@@ -60,6 +68,7 @@ def pages(
         job: id of an answered job.
         replayed: id of a job that is replayed.
         batch: id of a batch.
+        webhook: id of an endpoint.
         tenant: name of a tenant.
         run: folder of an evaluation.
         report: file of a reconciliation.
@@ -75,6 +84,8 @@ def pages(
         "batch": f"/console/batches/{batch}",
         "money": "/console/money",
         "ledger": "/console/money/ledger",
+        "webhooks": "/console/webhooks",
+        "webhook": f"/console/webhooks/{webhook}",
         "literature": "/console/literature",
         "contents": "/console/literature/contents",
         "changed evidence": "/console/literature/changed",

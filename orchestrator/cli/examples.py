@@ -37,6 +37,8 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "webhook show": "webhook show ID",
         "webhook delete": "webhook delete ID",
         "webhook rotate": "webhook rotate ID --overlap 3600",
+        "webhook pause": "webhook pause ID",
+        "webhook resume": "webhook resume ID",
         "webhook test": "webhook test ID",
         "webhook failures": "webhook failures ID --limit 50",
         "webhook redeliver": "webhook redeliver ID",

@@ -19,6 +19,7 @@ from orchestrator.console.compare import evaluations, policies
 from orchestrator.console.money import ledger, overview
 from orchestrator.console.operator import reconciliations, tenants, workers
 from orchestrator.console.pages import HOME, respond, serve_static
+from orchestrator.console.webhooks import endpoints
 from posology.budget.tenants.store import refused
 
 Handler = Callable[[Asked], Awaitable[Response]]
@@ -154,6 +155,14 @@ ROUTES = (
     _route("/compare", policies.compared, "POST"),
     _route("/compare/{run}", evaluations.shown, who=For.OPERATOR),
     _route("/compare/{run}/figures/{figure}", evaluations.figure, who=For.OPERATOR),
+    _route("/webhooks", endpoints.listed),
+    _route("/webhooks", endpoints.created, "POST"),
+    _route("/webhooks/{webhook}", endpoints.shown),
+    _route("/webhooks/{webhook}/rotate", endpoints.rotated, "POST"),
+    _route("/webhooks/{webhook}/test", endpoints.tested, "POST"),
+    _route("/webhooks/{webhook}/redeliver", endpoints.sent_again, "POST"),
+    _route("/webhooks/{webhook}/switch", endpoints.switched, "POST"),
+    _route("/webhooks/{webhook}/remove", endpoints.removed, "POST"),
     _route("/tenants", tenants.listed, who=For.OPERATOR),
     _route("/tenants", tenants.created, "POST", who=For.OPERATOR),
     _route("/tenants/{tenant}", tenants.shown, who=For.OPERATOR),

@@ -68,7 +68,7 @@ class Endpoint:
             figures: that the scripts keep of it.
         """
         read = self._read
-        tried, status = figures.get("tried"), figures.get("status")
+        tried, status, paused = (figures.get(name) for name in ("tried", "status", "paused"))
         return WebhookOutput(
             id=read["id"],
             tenant=tenant,
@@ -77,6 +77,7 @@ class Endpoint:
             events=tuple(WebhookEvent(one) for one in read["events"] if one in _KNOWN),
             created=at(read["created"]),
             disabled=at(read["disabled"]) if "disabled" in read else None,
+            paused=at(paused) if paused else None,
             secrets=len(self.secrets(time.time())),
             queued=int(figures.get("queued", 0)),
             delivered=int(figures.get("delivered", 0)),
@@ -218,6 +219,23 @@ class WebhookStore:
             )
             if said == "put":
                 return await self.get(webhook, tenant=tenant), secret
+
+    async def pause(self, webhook: str, *, tenant: str, paused: bool = True) -> WebhookOutput:
+        """Let an endpoint's messages wait, or have them sent again, and return the endpoint.
+
+        Args:
+            webhook: id of the endpoint.
+            tenant: name of the tenant.
+            paused: whether they wait; an attempt under way still ends.
+
+        Raises:
+            WebhookNotFound: the tenant has no such endpoint.
+            StoreUnavailable: Redis is unreachable.
+        """
+        prefix = keys.prefix(tenant)
+        if not await self._store.run("pause_webhook", prefix, webhook, int(paused)):
+            raise _missing(webhook)
+        return await self.get(webhook, tenant=tenant)
 
     async def test(self, webhook: str, *, tenant: str) -> str:
         """Queue a test message for an endpoint, whatever its events are, and return its id.

@@ -21,6 +21,7 @@ from orchestrator.api.app import create_app
 from orchestrator.console.routes import ROUTES as CONSOLE
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
+from orchestrator.webhooks.store import WebhookStore
 from posology.budget.tenants.store import TenantStore
 from posology.store import keys
 from posology.types import Limits
@@ -285,7 +286,19 @@ async def test_pages_of_other_sites_are_refused(
     store, tenants = JobStore(redis, redis_url), TenantStore(redis, redis_url)
     issued = await tenants.create(tenant)
     job, _ = await run_job_held(store, tenant)
-    own = {f"/jobs/{job}/cancel": {}, "/money/ledger/audit": {}, "/compare": {"first": "direct"}}
+    webhooks = WebhookStore(store)
+    before, _ = await webhooks.create("https://example.org/", tenant=tenant)
+    own = {
+        f"/jobs/{job}/cancel": {},
+        "/money/ledger/audit": {},
+        "/compare": {"first": "direct"},
+        "/webhooks": {"url": "https://evil.example/", "job.ended": "yes"},
+        f"/webhooks/{before.id}/rotate": {"overlap": "0"},
+        f"/webhooks/{before.id}/test": {},
+        f"/webhooks/{before.id}/redeliver": {},
+        f"/webhooks/{before.id}/switch": {"to": "paused"},
+        f"/webhooks/{before.id}/remove": {},
+    }
     chiefs = {
         "/tenants": {"name": f"{tenant}-evil"},
         f"/tenants/{tenant}/limits": {"day": "1"},
@@ -308,6 +321,7 @@ async def test_pages_of_other_sites_are_refused(
             assert "/console/sign-in" in page.url
     assert (await store.state(job, tenant=tenant)).value == "running"
     assert await tenants.get(tenant) == issued.tenant
+    assert await webhooks.all(tenant=tenant) == (before,)
     assert not [name async for name in redis.scan_iter(match=f"{keys.prefix(tenant)}audit*")]
 
 

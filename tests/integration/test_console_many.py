@@ -36,6 +36,7 @@ __all__ = ["chromium"]
 PICTURES = {
     "ask": "ask", "jobs": "jobs", "job": "job", "replay": "replay", "batches": "batches", "batch": "batch",
     "money": "money", "ledger": "ledger", "literature": "literature", "contents": "contents",
+    "webhooks": "webhooks", "webhook": "webhook",
     "changed evidence": "changed", "passage": "passage", "evaluation": "evaluation", "tenants": "tenants",
     "tenant": "tenant", "reconciliations": "reconciliations", "reconciliation": "reconciliation", "workers": "workers",
 }  # fmt: skip

@@ -95,6 +95,14 @@ COVERED = {
     ("POST", "/console/compare"): CONSOLE,
     ("GET", "/console/compare/{run}"): CONSOLE,
     ("GET", "/console/compare/{run}/figures/{figure}"): CONSOLE,
+    ("GET", "/console/webhooks"): CONSOLE,
+    ("POST", "/console/webhooks"): CONSOLE,
+    ("GET", "/console/webhooks/{webhook}"): CONSOLE,
+    ("POST", "/console/webhooks/{webhook}/rotate"): CONSOLE,
+    ("POST", "/console/webhooks/{webhook}/test"): CONSOLE,
+    ("POST", "/console/webhooks/{webhook}/redeliver"): CONSOLE,
+    ("POST", "/console/webhooks/{webhook}/switch"): CONSOLE,
+    ("POST", "/console/webhooks/{webhook}/remove"): CONSOLE,
     ("GET", "/console/tenants"): OPERATOR,
     ("POST", "/console/tenants"): OPERATOR,
     ("GET", "/console/tenants/{tenant}"): CONSOLE,
@@ -141,6 +149,8 @@ COVERED = {
     ("GET", "/v1/webhooks/{webhook}"): ITEM,
     ("DELETE", "/v1/webhooks/{webhook}"): ITEM,
     ("POST", "/v1/webhooks/{webhook}/rotate"): ITEM,
+    ("POST", "/v1/webhooks/{webhook}/pause"): ITEM,
+    ("POST", "/v1/webhooks/{webhook}/resume"): ITEM,
     ("POST", "/v1/webhooks/{webhook}/test"): ITEM,
     ("GET", "/v1/webhooks/{webhook}/failures"): ITEM,
     ("POST", "/v1/webhooks/{webhook}/redeliver"): ITEM,
@@ -358,7 +368,7 @@ async def test_an_id_of_another_is_an_id_of_nothing(redis_url: str, tenant: str)
                     assert normal(got, own) == normal(wanted, none), (method, path)
                     asked += 1
         made = (len(theirs.jobs), len(theirs.batches), len(theirs.webhooks))
-        assert (asked, made) == (3 * (5 * 7 + 3 + 6), (7, 1, 1))
+        assert (asked, made) == (3 * (5 * 7 + 3 + 8), (7, 1, 1))
         assert await held_by(admin, theirs) == before, "nothing of theirs was changed"
 
 

@@ -17,6 +17,8 @@ from orchestrator.question import qtables
 from orchestrator.question.decider import Decider
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
+from orchestrator.webhooks.outbox import Outbox, Place
+from orchestrator.webhooks.store import WebhookStore
 from posology.budget.tenants.store import TenantStore
 from posology.index.store import Index
 from posology.store import keys
@@ -69,6 +71,7 @@ async def make_full(
     )
     rows = [f'{{"question": "Question {n}?"}}' for n in range(40)]
     batch = await Batches(store, settings).submit(rows, tenant=DEFAULT_TENANT)
+    webhook = await _make_webhook(store, extra)
     # last: a worker takes all that wait, and a full queue takes no more
     await fill(store, DEFAULT_TENANT, jobs, f"Does it help?{extra}")
     await redis.zadd(keys.WORKERS, {f"jobs-1{extra}:17": 1.9e12, f"jobs-2{extra}:17": 1.7e12})
@@ -76,9 +79,27 @@ async def make_full(
         job=job,
         replayed=replayed,
         batch=batch.id,
+        webhook=webhook,
         tenant="acme",
         run="router-or-direct",
         report="2026-w44.json",
         passage=quote("x/\"'<b>é" if extra else "pmid:28657417", safe=""),
     )
     return Full(settings=settings, paths=paths)
+
+
+async def _make_webhook(store: JobStore, extra: str) -> str:
+    """An endpoint that has failed, and another that waits; reasons end with ``extra``."""
+    webhooks, outbox = WebhookStore(store), Outbox(store)
+    await webhooks.create("https://example.org/posology?token=abc", tenant=DEFAULT_TENANT)
+    made, _ = await webhooks.create("https://example.org/hook", tenant=DEFAULT_TENANT)
+    for said in ("delivered", *["failed"] * 25):
+        await webhooks.test(made.id, tenant=DEFAULT_TENANT)
+        place = Place(tenant=DEFAULT_TENANT, webhook=made.id)
+        for due in await outbox.take(place, most=8, seconds=60.0, patience=600.0):
+            reason = "" if said == "delivered" else f"status 500: Internal Server Error{extra}"
+            await outbox.settle(
+                DEFAULT_TENANT, due, said, delay=0.0, status=500, error=reason, hold=(0.0, 0.0)
+            )
+    await webhooks.pause(made.id, tenant=DEFAULT_TENANT)
+    return made.id

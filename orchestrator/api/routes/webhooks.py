@@ -35,6 +35,7 @@ _EXAMPLE: dict[str, Any] = {
     "events": _EVENTS,
     "created": "2026-01-15T09:30:00Z",
     "disabled": None,
+    "paused": None,
     "secrets": 1,
     "queued": 0,
     "delivered": 12,
@@ -165,6 +166,33 @@ async def rotate(
     """Replace the secret. For a while both sign each message, so that a receiver can change at its own time."""
     made, secret = await _webhooks(api).rotate(webhook, tenant=tenant, overlap=overlap_seconds)
     return answered(WebhookCreated(**dict(made), secret=secret))
+
+
+@router.post(
+    "/{webhook}/pause",
+    operation_id="pauseWebhook",
+    summary="Pause an endpoint",
+    response_model=WebhookOutput,
+    responses={
+        200: shows("The endpoint.", {**_EXAMPLE, "paused": "2026-01-15T10:05:00Z"}),
+        **fails(_MISSING),
+    },
+)
+async def pause(api: Posology, tenant: Tenant, webhook: WebhookId) -> Response:
+    """Let the messages of an endpoint wait. Those that are 5 days old, or beyond 4,000, are given up all the same."""
+    return answered(await _webhooks(api).pause(webhook, tenant=tenant))
+
+
+@router.post(
+    "/{webhook}/resume",
+    operation_id="resumeWebhook",
+    summary="Resume a paused endpoint",
+    response_model=WebhookOutput,
+    responses={200: shows("The endpoint.", _EXAMPLE), **fails(_MISSING)},
+)
+async def resume(api: Posology, tenant: Tenant, webhook: WebhookId) -> Response:
+    """Send the messages of a paused endpoint again, those that waited first."""
+    return answered(await _webhooks(api).pause(webhook, tenant=tenant, paused=False))
 
 
 @router.post(

@@ -115,6 +115,22 @@ def rotate(
         _print_secret(made, secret, as_json=as_json)
 
 
+@app.command()
+def pause(
+    webhook: WebhookArgument, *, tenant: TenantOption = None, as_json: JsonOption = False
+) -> None:
+    """Pause an endpoint: its messages wait."""
+    _pause(webhook, tenant, paused=True, as_json=as_json)
+
+
+@app.command()
+def resume(
+    webhook: WebhookArgument, *, tenant: TenantOption = None, as_json: JsonOption = False
+) -> None:
+    """Resume a paused endpoint: the messages that waited are sent."""
+    _pause(webhook, tenant, paused=False, as_json=as_json)
+
+
 @app.command("test")
 def send_test(
     webhook: WebhookArgument, *, tenant: TenantOption = None, as_json: JsonOption = False
@@ -190,6 +206,17 @@ def _with_webhooks(
     return with_store(tenant, lambda store, tenant: work(WebhookStore(store, allowed), tenant))
 
 
+def _pause(webhook: str, tenant: str | None, *, paused: bool, as_json: bool) -> None:
+    with errors(as_json=as_json):
+        found = _with_webhooks(
+            tenant, lambda webhooks, tenant: webhooks.pause(webhook, tenant=tenant, paused=paused)
+        )
+        if as_json:
+            print_json(found)
+        else:
+            _show(Console(), found)
+
+
 def _print_secret(made: WebhookOutput, secret: str, *, as_json: bool) -> None:
     """Print an endpoint. Its secret is the only text on standard output, for scripts."""
     from posology.published.webhooks.endpoints import WebhookCreated
@@ -215,7 +242,7 @@ def _show(console: Console, *found: WebhookOutput) -> None:
     for one in found:
         table.add_row(
             one.id,
-            "enabled" if one.disabled is None else "disabled",
+            "disabled" if one.disabled else "paused" if one.paused else "enabled",
             f"{one.queued:,}",
             f"{one.delivered:,}",
             f"{one.failed:,}",

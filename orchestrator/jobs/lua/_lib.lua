@@ -218,11 +218,12 @@ end
 local function plan(endpoint)
   local first = redis.call('ZRANGE', webhook(endpoint, 'due'), 0, 0, 'WITHSCORES')[2]
   local name = string.match(P, '{(.+)}') .. '|' .. endpoint
-  if not first then
+  local told = redis.call('HMGET', webhook(endpoint), 'hold', 'paused')
+  if not first or told[2] then
     redis.pcall('ZREM', DUE, name)
     return
   end
-  local at = math.max(tonumber(first), tonumber(redis.call('HGET', webhook(endpoint), 'hold') or 0))
+  local at = math.max(tonumber(first), tonumber(told[1] or 0))
   redis.pcall('ZADD', DUE, at, name)
   return at
 end

@@ -5,8 +5,8 @@ local id = ARGV[2]
 local raw = redis.call('HGET', WEBHOOKS, id)
 local one = raw and cjson.decode(raw)
 local found = {raw or ''}
-local held = tonumber(redis.call('HGET', webhook(id), 'hold') or 0)
-if one and (one.disabled or held <= now) then
+local told = redis.call('HMGET', webhook(id), 'hold', 'paused')
+if one and not told[2] and (one.disabled or tonumber(told[1] or 0) <= now) then
   for _, subject in ipairs(redis.call('ZRANGEBYSCORE', webhook(id, 'due'), '-inf', now, 'LIMIT', 0, ARGV[4])) do
     local list = webhook(id, 'about:' .. subject)
     local made = cjson.decode(redis.call('LINDEX', list, 0))

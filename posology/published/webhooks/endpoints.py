@@ -23,6 +23,8 @@ class WebhookOutput(Published):
     """Time of its creation."""
     disabled: datetime | None
     """Time when it answered 410 (gone), and was disabled; null: it is enabled."""
+    paused: datetime | None = None
+    """Time since when its messages wait; null: it is not paused."""
     secrets: int
     """Number of secrets that sign its messages: 2 for a while after a rotation."""
     queued: int

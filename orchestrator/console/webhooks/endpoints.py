@@ -1,0 +1,129 @@
+"""Endpoints of webhooks: their state, their last attempt, and the messages that were given up."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from orchestrator.console.access import Asked, redirect
+from orchestrator.console.pages import HOME
+from orchestrator.console.webhooks.addresses import without_secrets
+from orchestrator.webhooks.request import WebhookRequest
+from orchestrator.webhooks.store import MAX_ENDPOINTS, WebhookStore
+from posology.errors import InvalidQuery
+from posology.published.webhooks.endpoints import WebhookOutput
+from posology.published.webhooks.messages import DEFAULT_EVENTS, WebhookEvent
+
+#: failures on a page
+_PAGE = 20
+#: types of messages that a form offers
+_EVENTS = tuple(event for event in WebhookEvent if event is not WebhookEvent.TEST)
+#: time for which the old secret signs, too, in seconds, and its name
+OVERLAPS = {"86400": "in a day", "3600": "in an hour", "0": "at once: it leaked"}
+_PATH = f"{HOME}/webhooks"
+
+
+async def listed(asked: Asked) -> Response:
+    """Show the endpoints, which are few, and the form that adds one."""
+    return await _list(asked)
+
+
+async def created(asked: Asked) -> Response:
+    """Add an endpoint, and show its secret once."""
+    url = asked.form.get("url", "").strip()
+    events = [event.value for event in _EVENTS if asked.form.get(event.value)]
+    try:
+        wanted = WebhookRequest.parse({"url": url, "events": events})
+        made, secret = await _webhooks(asked).create(
+            wanted.url, tenant=asked.own, events=wanted.events
+        )
+    except InvalidQuery as error:
+        return await _list(asked, failed=error)
+    return await _page(asked, made, secret=secret)
+
+
+async def shown(asked: Asked) -> Response:
+    """Show an endpoint with a page of its failures, newest first."""
+    return await _page(asked, await _webhooks(asked).get(_id(asked), tenant=asked.own))
+
+
+async def rotated(asked: Asked) -> Response:
+    """Make a new secret, and show it once."""
+    overlap = asked.form.get("overlap", "")
+    if overlap not in OVERLAPS:
+        raise InvalidQuery(f"overlap must be one of {', '.join(OVERLAPS)}", field="overlap")
+    made, secret = await _webhooks(asked).rotate(
+        _id(asked), tenant=asked.own, overlap=float(overlap)
+    )
+    return await _page(asked, made, secret=secret)
+
+
+async def tested(asked: Asked) -> Response:
+    """Queue a test message."""
+    await _webhooks(asked).test(_id(asked), tenant=asked.own)
+    return redirect(f"{_PATH}/{_id(asked)}")
+
+
+async def sent_again(asked: Asked) -> Response:
+    """Queue the messages that were given up again."""
+    await _webhooks(asked).redeliver(_id(asked), tenant=asked.own)
+    return redirect(f"{_PATH}/{_id(asked)}")
+
+
+async def switched(asked: Asked) -> Response:
+    """Pause an endpoint, or resume it."""
+    to = asked.form.get("to")
+    if to not in ("paused", "resumed"):
+        raise InvalidQuery(f"to must be paused or resumed (got {to!r})", field="to")
+    await _webhooks(asked).pause(_id(asked), tenant=asked.own, paused=to == "paused")
+    return redirect(f"{_PATH}/{_id(asked)}")
+
+
+async def removed(asked: Asked) -> Response:
+    """Delete an endpoint with its messages."""
+    await _webhooks(asked).delete(_id(asked), tenant=asked.own)
+    return redirect(_PATH)
+
+
+def _webhooks(asked: Asked) -> WebhookStore:
+    return WebhookStore(asked.api.jobs(), asked.api.settings.webhooks_allowed)
+
+
+def _id(asked: Asked) -> str:
+    return str(asked.request.path_params["webhook"])
+
+
+async def _list(asked: Asked, failed: InvalidQuery | None = None) -> Response:
+    found = await _webhooks(asked).all(tenant=asked.own)
+    return asked.page(
+        "webhooks.html",
+        200 if failed is None else 422,
+        webhooks=found,
+        address=without_secrets,
+        most=MAX_ENDPOINTS,
+        events=_EVENTS,
+        chosen=DEFAULT_EVENTS
+        if failed is None
+        else [one for one in _EVENTS if asked.form.get(one)],
+        url="" if failed is None else asked.form.get("url", ""),
+        failed=None if failed is None else failed.message,
+    )
+
+
+async def _page(asked: Asked, found: WebhookOutput, *, secret: str | None = None) -> Response:
+    after = asked.request.query_params.get("after") or "-1"
+    if not (after.isascii() and after.removeprefix("-").isdecimal() and len(after) < 7):
+        raise InvalidQuery(
+            f"after must be the number of a message (got {after[:40]!r})", field="after"
+        )
+    page = await _webhooks(asked).failures(
+        found.id, tenant=asked.own, after=max(-1, int(after)), limit=_PAGE
+    )
+    return asked.page(
+        "webhook.html",
+        webhook=found,
+        address=without_secrets,
+        secret=secret,
+        overlaps=OVERLAPS,
+        failures=page.failures,
+        next=page.next,
+    )
