@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 from orchestrator.jobs import tenants
 from orchestrator.jobs.scripts import BUCKETS
 from orchestrator.jobs.store import JobStore
+from orchestrator.webhooks.metrics import Backlog, backlog
 from posology.budget.books.reader import spenders
 from posology.budget.ledger.windows import WINDOWS
 from posology.budget.tenants.alerts import near_limits
@@ -51,6 +52,8 @@ class Snapshot:
     workers: int = 0
     #: budgets that are nearly or wholly spent, by scope
     near: Counter[Scope] = field(default_factory=Counter)
+    #: messages of webhooks that wait
+    webhooks: Backlog = field(default_factory=Backlog)
 
 
 async def read(store: JobStore) -> Snapshot:
@@ -70,6 +73,7 @@ async def read(store: JobStore) -> Snapshot:
         await _add_past(store, past[start : start + _AT_ONCE], found)
     near = await near_limits(store.redis, store.url, await spenders(store.redis, store.url))
     found.near = Counter(one.scope for one in near)
+    found.webhooks = await backlog(store)
     return found
 
 
@@ -200,8 +204,35 @@ class JobsCollector(Collector):
         for scope in WINDOWS:
             near.add_metric([scope.value], found.near[scope])
         yield near
+        yield from _webhooks(found)
         yield from _attempts(found.counters)
         yield _latency(found.counters)
+
+
+def _webhooks(found: Snapshot) -> Iterator[Metric]:
+    attempts = CounterMetricFamily(
+        "posology_webhook_attempts",
+        "Attempts to deliver messages of webhooks, by outcome.",
+        labels=["outcome"],
+    )
+    for outcome in ("delivered", "failed"):
+        attempts.add_metric([outcome], found.counters[f"webhooks|{outcome}"])
+    yield attempts
+    yield CounterMetricFamily(
+        "posology_webhook_messages_given_up",
+        "Messages of webhooks that were given up.",
+        value=found.counters["webhooks|given_up"],
+    )
+    yield GaugeMetricFamily(
+        "posology_webhook_messages_pending",
+        "Messages of webhooks that are to be delivered.",
+        value=found.webhooks.pending,
+    )
+    yield GaugeMetricFamily(
+        "posology_webhook_oldest_seconds",
+        "Seconds for which the oldest message waits, without those of paused endpoints.",
+        value=found.webhooks.oldest,
+    )
 
 
 def _attempts(counters: Counter[str]) -> Iterator[Metric]:

@@ -166,7 +166,8 @@ LIFE = {
     "state:succeeded", "state:failed", "state:extracting", "job:ID", "job:ID:calls", "job:ID:units",
     "job:ID:events", "job:ID:memo", "job:ID:context", "job:ID:extractions", "run:ID", "run:ID:queue",
     "batches:listed", "batch:ID", "batch:ID:jobs", "batch:ID:ids", "batch:ID:rejected", "idem:ID", "generation:ID",
-    "qtable:ID", "webhooks", "webhooks:made", "webhook:ID", "webhook:ID:due", "webhook:ID:about:ID", "webhook:ID:failed",
+    "qtable:ID", "webhooks", "webhooks:made", "webhook:ID", "webhook:ID:due", "webhook:ID:since",
+    "webhook:ID:about:ID", "webhook:ID:failed",
 }  # fmt: skip
 
 

@@ -14,12 +14,15 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute
 
+from orchestrator.jobs import metrics
 from orchestrator.stack.redis_server import find_server
 from orchestrator.webhooks.delivery import Delivery
+from orchestrator.webhooks.metrics import Backlog
 from orchestrator.webhooks.outbox import Place
 from posology.published.webhooks.messages import WebhookEvent
 from posology.store import keys
 from posology.store.connection import connect
+from tests.integration.jobs_store.helpers import ERROR
 from tests.support.desk import HERE, Desk, commands, open_desk
 from workers.engine.webhooks import Sender
 
@@ -180,6 +183,55 @@ async def test_what_a_newer_version_wrote_hides_nothing_else(desk: Desk) -> None
     await redis.lpush(failed, json.dumps(json.loads(given_up) | {"type": "moon.rose"}))
     (failure,) = (await desk.store.failures(desk.webhook, tenant=tenant)).failures
     assert failure.type == "job.ended"
+
+
+async def test_waiting_messages_are_counted_with_the_age_of_the_oldest(
+    desk: Desk,
+) -> None:
+    # messages of other tests' tenants would be counted, too
+    await desk.bench.redis.flushdb()
+    await desk.listen()
+    bench, tenant = desk.bench, desk.bench.tenant
+    since = f"{keys.prefix(tenant)}webhook:{desk.webhook}:since"
+
+    async def ages() -> list[float]:
+        """Seconds for which each subject's first message waits."""
+        found: Any = await bench.redis.zrange(since, 0, -1, withscores=True)
+        return [(bench.clock.now - score) / 1000 for _, score in found]
+
+    held = await bench.running()
+    await bench.worker().fail(held, ERROR)
+    bench.clock.forward(30)
+    await bench.store.retry(held.unit.job, tenant=tenant)
+    await bench.store.cancel(held.unit.job, tenant=tenant)
+    assert await ages() == [30], "one subject: its second message comes behind the first"
+    assert (await desk.shown()).queued == 2
+    before = await metrics.read(bench.store)
+    assert before.webhooks.pending == 2
+    assert before.webhooks.oldest > 1e6, "the clock of the messages stands in 2023"
+    desk.receiver.says(500)
+    await desk.send()
+    bench.clock.forward(10)
+    assert await ages() == [40]
+    await desk.send()
+    assert await ages() == []
+    after = await metrics.read(bench.store)
+    grew = after.counters - before.counters
+    assert (grew["webhooks|delivered"], grew["webhooks|failed"]) == (2, 1)
+    assert after.webhooks == Backlog(pending=0, oldest=0.0)
+    # a process of the version before leaves the time of what it delivers
+    await bench.redis.zadd(since, {"job_gone": 1.0})
+    await desk.outbox.plan(tenant)
+    assert await ages() == []
+    # given up, and a paused endpoint's messages have no age
+    desk.receiver.says(410)
+    await desk.finished()
+    await desk.send()
+    assert (await metrics.read(bench.store)).counters["webhooks|given_up"] == 1
+    await desk.store.redeliver(desk.webhook, tenant=tenant)
+    assert (await metrics.read(bench.store)).webhooks.oldest > 0
+    await desk.store.pause(desk.webhook, tenant=tenant)
+    assert (await metrics.read(bench.store)).webhooks == Backlog(pending=1, oldest=0.0)
 
 
 @pytest.fixture

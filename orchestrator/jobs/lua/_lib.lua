@@ -206,7 +206,8 @@ local function full(jobs, bytes, queued, stored)
 end
 
 -- Webhooks. WEBHOOKS has the tenant's endpoints by id (JSON). Beside each stand what it is owed about one subject (a job, a
--- batch, a budget), in order: a list, whose first message is tried at its time in 'due'; its figures; and its failures.
+-- batch, a budget), in order: a list, whose first message is tried at its time in 'due' and waits
+-- since its time in 'since'; its figures; and its failures.
 local WEBHOOKS = P .. 'webhooks'
 
 local function webhook(endpoint, part)
@@ -236,6 +237,7 @@ local function bury(endpoint, subject, message, why)
   redis.call('LPUSH', webhook(endpoint, 'failed'), cjson.encode(kept))
   redis.call('LTRIM', webhook(endpoint, 'failed'), 0, FAILURES - 1)
   redis.call('HINCRBY', webhook(endpoint), 'failed', 1)
+  redis.call('HINCRBY', P .. 'metrics', 'webhooks|given_up', 1)
 end
 
 local function post(endpoint, subject, message)
@@ -245,6 +247,7 @@ local function post(endpoint, subject, message)
   redis.call('HINCRBY', webhook(endpoint), 'queued', 1)
   if redis.call('RPUSH', webhook(endpoint, 'about:' .. subject), cjson.encode(message)) == 1 then
     redis.call('ZADD', webhook(endpoint, 'due'), now, subject)
+    redis.call('ZADD', webhook(endpoint, 'since'), message.since or message.at, subject)
     plan(endpoint)
   end
 end
@@ -253,10 +256,14 @@ end
 local function take_off(endpoint, subject)
   redis.call('LPOP', webhook(endpoint, 'about:' .. subject))
   redis.call('HINCRBY', webhook(endpoint), 'queued', -1)
-  if redis.call('EXISTS', webhook(endpoint, 'about:' .. subject)) == 1 then
+  local raw = redis.call('LINDEX', webhook(endpoint, 'about:' .. subject), 0)
+  if raw then
+    local following = cjson.decode(raw)
     redis.call('ZADD', webhook(endpoint, 'due'), now, subject)
+    redis.call('ZADD', webhook(endpoint, 'since'), following.since or following.at, subject)
   else
     redis.call('ZREM', webhook(endpoint, 'due'), subject)
+    redis.call('ZREM', webhook(endpoint, 'since'), subject)
   end
 end
 

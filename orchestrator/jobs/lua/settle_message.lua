@@ -21,6 +21,7 @@ if said == 'unknown' then
   plan(id)
   return said
 end
+redis.call('HINCRBY', P .. 'metrics', 'webhooks|' .. (said == 'delivered' and said or 'failed'), 1)
 redis.call('HSET', stats, 'tried', whole(now), 'status', ARGV[7], 'said', ARGV[8])
 if said == 'delivered' then
   redis.call('HDEL', stats, 'hold', 'streak')
