@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
+import anyio
+
 from orchestrator.jobs.place import known_store
 from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
 from orchestrator.settings import Settings
@@ -83,7 +85,9 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
             meter=RedisMeter(redis, url, tenant=name),
         )
     finally:
-        await redis.aclose()
+        # also while this is being cancelled
+        with anyio.CancelScope(shield=True):
+            await redis.aclose()
 
 
 def _longest_attempt(settings: Settings) -> float:
