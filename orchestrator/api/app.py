@@ -27,6 +27,7 @@ from orchestrator.api.routes import (
     spend,
     webhooks,
 )
+from orchestrator.api.tables import routes as tables
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.console.routes import ROUTES as CONSOLE
 from orchestrator.jobs.place import room
@@ -103,6 +104,7 @@ def create_app(
         fetches,
         estimate,
         spend,
+        tables,
         chat,
         webhooks,
     ):

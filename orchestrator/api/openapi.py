@@ -14,6 +14,7 @@ from orchestrator.api.examples import JSON, fails
 from orchestrator.ingest.live.request import FetchRequest
 from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
 from orchestrator.settings import Auth
+from orchestrator.tables.served.request import TableRequest
 from orchestrator.webhooks.request import WebhookRequest
 from posology import errors
 from posology.budget.tenants.store import refused
@@ -35,6 +36,7 @@ def document(app: FastAPI) -> dict[str, Any]:
                 (FeedbackRequest, "validation"),
                 (FetchRequest, "validation"),
                 (WebhookRequest, "validation"),
+                (TableRequest, "validation"),
                 (ChatRequest, "validation"),
                 (Problem, "serialization"),
                 (JobEvent, "serialization"),

@@ -10,9 +10,8 @@ from urllib.parse import quote
 import httpx2
 from anyio import to_thread
 
-from posology.client.base import Base, new_key
 from posology.client.rows import Row, packed
-from posology.client.wire import read
+from posology.client.wire import Base, new_key, read
 from posology.published.jobs import BatchOutput, BatchPage, BatchRow, BatchRowPage
 from posology.types import BatchState
 

@@ -11,12 +11,13 @@ from posology.client.batches import Batches
 from posology.client.jobs import Jobs
 from posology.client.literature import Literature
 from posology.client.money import Money
+from posology.client.tables import Tables
 from posology.client.uploads import Uploads
 from posology.client.wire import Wire
 from posology.errors import KeyRefused
 
 
-class Client(Jobs, Batches, Literature, Uploads, Money):
+class Client(Jobs, Batches, Literature, Uploads, Tables, Money):
     """Submits questions to a service, and watches what becomes of them.
 
     What may be repeated without doing more is repeated until it is answered: a submission without a key

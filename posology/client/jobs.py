@@ -10,10 +10,9 @@ from urllib.parse import quote
 import anyio
 import httpx2
 
-from posology.client.base import Base, new_key
 from posology.client.errors import from_body
 from posology.client.events import TooLong, parse
-from posology.client.wire import Passing, asked, read
+from posology.client.wire import Base, Passing, asked, new_key, read
 from posology.errors import ApiError, JobCancelled, StoreUnavailable
 from posology.published.answers import AskOutput
 from posology.published.jobs import JobEvent, JobOutput, JobPage, JobSummary

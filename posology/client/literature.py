@@ -7,8 +7,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import quote
 
-from posology.client.base import LOADING, Base
-from posology.client.wire import read
+from posology.client.wire import LOADING, Base, read
 from posology.published.affected import AffectedAnswer, AffectedPage
 from posology.published.answers import PassageOutput
 from posology.published.literature import IndexStatus, SearchOutput

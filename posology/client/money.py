@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
-from posology.client.base import LOADING, Base
-from posology.client.wire import read
+from posology.client.wire import LOADING, Base, read
 from posology.published.estimates import EstimateOutput
 from posology.published.money import SpendOutput
 from posology.types import Grouping

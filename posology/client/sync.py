@@ -13,6 +13,7 @@ from collections.abc import (
 )
 from contextlib import ExitStack
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -22,6 +23,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from posology.client.client import Client
 from posology.client.rows import Row
+from posology.client.tables import TableFormat
 from posology.published.affected import AffectedAnswer
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
@@ -29,6 +31,7 @@ from posology.published.ingests import IngestOutput
 from posology.published.jobs import BatchOutput, BatchRow, JobEvent, JobOutput, JobSummary
 from posology.published.literature import IndexStatus, SearchOutput
 from posology.published.money import SpendOutput
+from posology.published.tables.orders import TableOrder
 from posology.types import BatchState, Grouping, JobState, Mode
 
 _Found = TypeVar("_Found")
@@ -229,6 +232,52 @@ class SyncClient:
     def wait_ingest(self, ingest: str) -> IngestOutput:
         """See :meth:`Client.wait_ingest`."""
         return self._run(lambda: self._client.wait_ingest(ingest))
+
+    def create_table(
+        self,
+        documents: Sequence[str] = (),
+        *,
+        search: Mapping[str, Any] | None = None,
+        preset: str | None = None,
+        fields: Sequence[Mapping[str, Any]] = (),
+        criteria: Sequence[str] = (),
+        model: str | None = None,
+        max_cost_usd: Decimal | str | None = None,
+        **options: Any,
+    ) -> TableOrder:
+        """See :meth:`Client.create_table`."""
+        return self._run(
+            lambda: self._client.create_table(
+                documents,
+                search=search,
+                preset=preset,
+                fields=fields,
+                criteria=criteria,
+                model=model,
+                max_cost_usd=max_cost_usd,
+                **options,
+            )
+        )
+
+    def table(self, table: str) -> TableOrder:
+        """See :meth:`Client.table`."""
+        return self._run(lambda: self._client.table(table))
+
+    def tables(self) -> tuple[TableOrder, ...]:
+        """See :meth:`Client.tables`."""
+        return self._run(self._client.tables)
+
+    def wait_table(self, table: str) -> TableOrder:
+        """See :meth:`Client.wait_table`."""
+        return self._run(lambda: self._client.wait_table(table))
+
+    def download_table(self, table: str, *, form: TableFormat = "csv") -> bytes:
+        """See :meth:`Client.download_table`."""
+        return self._run(lambda: self._client.download_table(table, form=form))
+
+    def cancel_table(self, table: str) -> TableOrder:
+        """See :meth:`Client.cancel_table`."""
+        return self._run(lambda: self._client.cancel_table(table))
 
     def estimate(
         self, questions: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]]

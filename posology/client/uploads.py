@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 import anyio
 
-from posology.client.base import Base
-from posology.client.wire import read
+from posology.client.wire import Base, read
 from posology.errors import BadFile
 from posology.published.ingests import IngestOutput, IngestPage
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -24,6 +25,10 @@ _PASSING = frozenset({429, 502, 503, 504})
 _BASE = 0.2
 #: seconds; no wait is longer, whatever the service asks for
 _CAP = 30.0
+#: seconds that a first request may take while the service loads its encoder
+LOADING = 120.0
+#: seconds that a response may take beyond the time for which the service holds it
+_MORE = 10.0
 #: seconds without a byte after which an event stream is taken for dead; the service sends comments
 _SILENCE = 45.0
 
@@ -149,6 +154,28 @@ class Wire:
 
     def _refusal(self, response: httpx2.Response) -> PosologyError:
         return from_response(response.status_code, response.content, service=self.base_url)
+
+
+class Base:
+    """Holds the connection.
+
+    Args:
+        wire: sends requests.
+        timeout: seconds of silence that one attempt bears.
+    """
+
+    def __init__(self, wire: Wire, timeout: float) -> None:
+        self._wire = wire
+        self._timeout = timeout
+
+    def _patient(self, wait: float) -> dict[str, Any]:
+        """Return the arguments of a request that the service may hold for some seconds."""
+        return {"timeout": max(self._timeout, wait + _MORE)} if wait else {}
+
+
+def new_key(key: str | None) -> dict[str, str]:
+    """Return the header of an idempotency key; without a key, of a new one."""
+    return {"Idempotency-Key": uuid.uuid4().hex if key is None else key}
 
 
 def read(model: type[M], content: str | bytes) -> M:

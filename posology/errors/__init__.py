@@ -57,6 +57,8 @@
     │   ├── BatchNotFound           no batch has that id (any more)
     │   ├── IngestNotFound          no ingest has that id (any more)
     │   ├── WebhookNotFound         no endpoint of webhooks has that id
+    │   ├── TableNotFound           no table has that id (any more)
+    │   ├── TableUnfinished         the table has no rows yet
     │   ├── BatchCancelled          the batch was cancelled: no more rows of it are submitted
     │   ├── IdempotencyConflict     the key was used for another request
     │   ├── JobFinished             the job has ended already
@@ -167,6 +169,8 @@ from posology.errors.jobs import (
     JobNotSucceeded,
     JobSuperseded,
     StoreUnavailable,
+    TableNotFound,
+    TableUnfinished,
     WebhookNotFound,
 )
 from posology.errors.providers import (
@@ -267,6 +271,8 @@ __all__ = [
     "StackRuns",
     "StoreUnavailable",
     "SyncRefused",
+    "TableNotFound",
+    "TableUnfinished",
     "TenantDisabled",
     "TenantError",
     "TenantExists",

@@ -51,6 +51,26 @@ class WebhookNotFound(JobError):
     webhook: str
 
 
+class TableNotFound(JobError):
+    """The tenant has no table of that id (any more)."""
+
+    def __init__(self, message: str, *, table: str) -> None:
+        PosologyError.__init__(self, message, table=table)
+
+    #: id of the table
+    table: str
+
+
+class TableUnfinished(JobError):
+    """The table has no rows yet."""
+
+    def __init__(self, message: str, *, table: str) -> None:
+        PosologyError.__init__(self, message, table=table)
+
+    #: id of the table
+    table: str
+
+
 class BatchCancelled(JobError):
     """The batch was cancelled: no more rows of it are submitted."""
 

@@ -255,6 +255,19 @@ class View:
             )
         return tuple(rows[i] for i in ids)
 
+    def parts(self, articles: Collection[str]) -> dict[str, list[str]]:
+        """Return the ids of the passages that articles consist of, by article, in no order; other ids are left out."""
+        if not articles:
+            return {}
+        named = ", ".join(map(filtering.literal, articles))
+        with translated(self._uri):
+            query = self._table.search().where(f"parent IN ({named})").select(["id", "parent"])
+            rows = query.limit(max(self.count(), 1)).to_arrow().to_pydict()
+        found: dict[str, list[str]] = {}
+        for part, article in zip(rows["id"], rows["parent"], strict=True):
+            found.setdefault(article, []).append(part)
+        return found
+
     def ids(self) -> list[str]:
         """Return the ids of all passages, in no order."""
         with translated(self._uri):

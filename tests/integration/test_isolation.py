@@ -55,6 +55,7 @@ SHARED = "all tenants read one index"
 UPLOADED = "tests/integration/test_uploads.py: nothing of it is in Redis"
 TOOLS = "tests/integration/test_mcp.py: two tenants, each with its own jobs alone"
 FETCHED = "tests/integration/test_live_http.py: its ingest is its tenant's, and its count has the tenant's tag"
+TABLED = "tests/integration/test_tables_http.py: a table of another tenant's is none; its calls are in the tenant's ledger"
 OPERATOR = "a tenant's key does not open it"
 CONSOLE = "tests/integration/test_console.py: a session has one tenant"
 #: every operation that there is, and which of the tests below is about it
@@ -144,6 +145,11 @@ COVERED = {
     ("GET", "/v1/index/ingests/{ingest}"): UPLOADED,
     ("GET", "/v1/answers/affected"): LIST,
     ("POST", "/v1/estimate"): LIST,
+    ("POST", "/v1/tables"): TABLED,
+    ("GET", "/v1/tables"): TABLED,
+    ("GET", "/v1/tables/{table}"): TABLED,
+    ("GET", "/v1/tables/{table}/file"): TABLED,
+    ("DELETE", "/v1/tables/{table}"): TABLED,
     ("POST", "/v1/webhooks"): LIST,
     ("GET", "/v1/webhooks"): LIST,
     ("GET", "/v1/webhooks/{webhook}"): ITEM,
@@ -223,7 +229,9 @@ def test_every_operation_is_covered() -> None:
     found = set(routes(create_app(Settings())))
     assert found == set(COVERED), "say below how a tenant is kept from another's with it"
     for (_, path), how in COVERED.items():
-        assert how in (SHARED, UPLOADED, CONSOLE, TOOLS, FETCHED) or ("{" in path) == (how == ITEM)
+        assert how in (SHARED, UPLOADED, CONSOLE, TOOLS, FETCHED, TABLED) or ("{" in path) == (
+            how == ITEM
+        )
 
 
 async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: str) -> None:

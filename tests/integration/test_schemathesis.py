@@ -70,8 +70,8 @@ def target(served: Served, redis_url: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def ended(target: str, served: Served) -> dict[str, str]:
-    """A job that is over, and its batch; an ingest that waits."""
+def ended(target: str, served: Served, with_index: None) -> dict[str, str]:
+    """A job that is over, and its batch; an ingest and a table that wait."""
     headers = {"X-Posology-Tenant": "fuzzed"}
     with httpx2.Client(base_url=target, headers=headers, trust_env=False, timeout=60) as client:
         batch = client.post(
@@ -81,6 +81,9 @@ def ended(target: str, served: Served) -> dict[str, str]:
         ).json()["id"]
         job = client.get(f"/v1/batches/{batch}/rows").json()["rows"][0]["job"]
         client.delete(f"/v1/jobs/{job}").raise_for_status()
+        table = client.post(
+            "/v1/tables", json={"documents": ["1"], "model": "offline:extractive"}
+        ).json()["id"]
         hook = client.post("/v1/webhooks", json={"url": "https://example.org/"}).json()["id"]
     uploads = served.app.state.context.uploaded
     with uploads.arriving("fuzzed", "note.txt", Room(size=10)) as arrival:
@@ -93,6 +96,7 @@ def ended(target: str, served: Served) -> dict[str, str]:
         "ingest": ingest,
         "model": "posology",
         "webhook": hook,
+        "table": table,
     }
 
 

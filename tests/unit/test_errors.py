@@ -45,6 +45,7 @@ FIELDS: dict[str, object] = {
     "batch": "batch_1",
     "ingest": "ingest_1",
     "webhook": "wh_1",
+    "table": "table_1",
     "key": "models",
     "address": "redis://127.0.0.1:6379/0",
     "scope": "day",

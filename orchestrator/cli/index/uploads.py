@@ -22,10 +22,10 @@ def ingest_uploads(
         ),
     ] = False,
 ) -> None:
-    """Ingest the files that tenants upload over HTTP, one after the other, until Ctrl-C.
+    """Ingest the files that tenants upload over HTTP, one after the other, and read their tables, until Ctrl-C.
 
-    Files wait in the folder of POSOLOGY_UPLOADS, which the API must share. One process of a folder ingests; a file that
-    is being read when it ends resumes at the next start.
+    Files and tables wait in the folder of POSOLOGY_UPLOADS, which the API must share. One process of a folder does this; a
+    file or table that is being read when it ends resumes at the next start.
     """
     from orchestrator.ingest.shards.processes import Spread
     from orchestrator.ingest.uploads.process import serve

@@ -92,7 +92,7 @@ class Uploads:
         own = self._own(tenant)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         own.mkdir(parents=True, exist_ok=True)
-        with _locked(own / "upload.lock"):
+        with locked(own / "upload.lock"):
             # what a process left that was killed
             shutil.rmtree(own / _ARRIVING, ignore_errors=True)
             waiting = _entries(own / _PENDING)
@@ -156,7 +156,7 @@ class Uploads:
         _write(folder, made)
         (own / _PENDING).mkdir(exist_ok=True)
         folder.rename(own / _PENDING / arrival.id)
-        _sync(own / _PENDING)
+        sync(own / _PENDING)
         return made, True
 
     def get(self, ingest: str, *, tenant: str) -> IngestOutput:
@@ -236,7 +236,7 @@ class Uploads:
             OSError: the folder cannot be written.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(self._folder / "service.lock"):
+        with locked(self._folder / "service.lock"):
             yield
 
     def is_served(self) -> bool:
@@ -297,7 +297,7 @@ def _closed(file: IO[bytes]) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold a kernel lock, which is free when its process dies."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -342,10 +342,10 @@ def _write(folder: Path, ingest: IngestOutput) -> None:
         file.flush()
         os.fsync(file.fileno())
     made.rename(folder / _RECORD)
-    _sync(folder)
+    sync(folder)
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """Make renames within a folder durable."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

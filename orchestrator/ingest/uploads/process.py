@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +20,10 @@ from orchestrator.ingest.uploads.folder import Busy, Uploads
 from orchestrator.ingest.uploads.service import Ingester, Watch
 from orchestrator.ingest.writer import Target, open_writer
 from orchestrator.logs.configuration import configure
+from orchestrator.models import Models
 from orchestrator.settings import Settings, load_settings
+from orchestrator.tables.served.folder import Tables
+from orchestrator.tables.served.reader import TableReader
 from posology.corpus.files import count_rows
 from posology.corpus.live.fetch import FILES
 from posology.corpus.live.forms import Asked, Journal
@@ -88,8 +93,33 @@ def uploads_folder(settings: Settings) -> Path:
     return Path(settings.uploads).expanduser()
 
 
+@contextmanager
+def reading_tables(settings: Settings, folder: Path, stop: threading.Event) -> Iterator[None]:
+    """Read the tables of a folder in a thread during the block, until the process must stop.
+
+    Args:
+        settings: the configuration.
+        folder: the folder of uploads.
+        stop: set at the end of the block at the latest.
+
+    Raises:
+        Busy: another process reads them.
+    """
+    tables = Tables(folder)
+    models = Models(settings.embedder, settings.embedding)
+    reader = TableReader(tables=tables, settings=settings, models=models, stop=stop)
+    with tables.serving():
+        thread = threading.Thread(target=reader.run, name="tables")
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
 def serve(settings: Settings, spread: Spread | None = None) -> None:
-    """Ingest uploaded files until SIGINT or SIGTERM; a file that is being read resumes at the next start. Blocking.
+    """Ingest uploaded files, and read tables, until SIGINT or SIGTERM; a file that is being read resumes at the next start. Blocking.
 
     Args:
         settings: the configuration.
@@ -104,7 +134,8 @@ def serve(settings: Settings, spread: Spread | None = None) -> None:
     folder = uploads_folder(settings)
     work = Ingesting(settings=settings, spread=spread)
     try:
-        Ingester(Uploads(folder), work, stop, retention=settings.retention).run()
+        with reading_tables(settings, folder, stop):
+            Ingester(Uploads(folder), work, stop, retention=settings.retention).run()
     except Busy:
         raise ConfigurationError(
             f"another process ingests the files of {folder}: one at a time does"

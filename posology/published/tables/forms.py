@@ -12,6 +12,7 @@ class TableField(Published):
     """A column of a table."""
 
     name: str
+    """Name of the column."""
     question: str
     """Question that was asked of each document."""
     kind: FieldKind
@@ -41,13 +42,16 @@ class OtherValue(Published):
     """A value that another part of the document reports."""
 
     value: str
+    """Value that the part reports."""
     quotes: tuple[TableQuote, ...]
+    """Sentences behind it."""
 
 
 class TableCell(Published):
     """One field of one document. A value has at least one verified quote."""
 
     field: str
+    """Name of the column."""
     value: str | None
     """Null: there is none, see `reason`."""
     reason: str | None
@@ -61,6 +65,7 @@ class TableCell(Published):
     probability: float | None
     """Probability that the quotes support it, 0 to 1; null: not judged, or it repeats a quote word for word."""
     quotes: tuple[TableQuote, ...]
+    """Sentences behind the value; empty: there is none."""
     others: tuple[OtherValue, ...]
     """Different values of other parts of the document: a conflict."""
 
@@ -71,6 +76,7 @@ class TableRowOutput(Published):
     document: str
     """Id of the document."""
     title: str
+    """Title of the document; empty: it has none."""
     retracted: bool
     """Whether the document was retracted."""
     decision: Screening | None
@@ -113,10 +119,12 @@ class TableEstimate(Published):
 
 
 class TableOutput(Published):
-    """An evidence table: output of ``posology table --json``."""
+    """An evidence table."""
 
     model: str
+    """Model that read the documents."""
     fields: tuple[TableField, ...]
+    """Columns, in their order."""
     rows: tuple[TableRowOutput, ...]
     """One for each document, in the order of the files; empty if it was only planned."""
     left_out: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""Evidence tables over HTTP."""

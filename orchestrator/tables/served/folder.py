@@ -1,0 +1,278 @@
+"""The folder of tables, beside that of uploads: requests, replies and tables.
+
+::
+
+    UPLOADS/tables.lock                        held by the process that reads
+    UPLOADS/tables/TENANT/tables.lock          held while a table of the tenant is added or leftovers are cleared
+    UPLOADS/tables/TENANT/arriving/TABLE/      one that is not complete
+    UPLOADS/tables/TENANT/pending/TABLE/       one that waits or is read
+    UPLOADS/tables/TENANT/ended/TABLE/         one that has ended
+
+A table is a folder with ``record.json``, ``plan.json`` (the request and the documents), ``digest`` (of the plan),
+``run.jsonl`` (the replies), ``table.json`` (its rows) and ``cancel`` (it was cancelled). Records are replaced and folders are
+moved by one ``rename`` each. The reading process writes what is pending, and the API what is new or continues.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from orchestrator.ingest.uploads.folder import Busy, NoRoom, locked, sync
+from orchestrator.tables.served.plan import Plan
+from posology.errors import TableNotFound
+from posology.published.tables.forms import TableOutput
+from posology.published.tables.orders import TableOrder, TableState
+from posology.store import keys
+
+#: maximum tables of a tenant that wait, and that are kept after their end
+MAX_WAITING, MAX_KEPT = 20, 200
+_ID = re.compile(r"table_[0-9a-f]{28}")
+_RECORD, _PLAN, _DIGEST = "record.json", "plan.json", "digest"
+_RUN, _TABLE, _CANCEL = "run.jsonl", "table.json", "cancel"
+_ARRIVING, _PENDING, _ENDED = "arriving", "pending", "ended"
+
+
+class Tables:
+    """The folder. Blocking; it may be shared by threads and processes.
+
+    Args:
+        uploads: the folder of uploads; created when it is first written, for its user alone.
+    """
+
+    def __init__(self, uploads: Path) -> None:
+        self._uploads = uploads
+        self._tables = uploads / "tables"
+
+    @contextmanager
+    def adding(self, tenant: str, plan: Plan) -> Iterator[Adding]:
+        """Add a table during the block; unless it is completed there, nothing of it is left.
+
+        Args:
+            tenant: a valid name.
+            plan: the request and its documents.
+
+        Raises:
+            Busy: another process adds a table of the tenant; of this process, one at a time must ask.
+            NoRoom: too many tables of the tenant wait.
+            OSError: the folder cannot be written.
+        """
+        own = self._own(tenant)
+        self._uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own.mkdir(parents=True, exist_ok=True)
+        arriving = own / _ARRIVING
+        with locked(own / "tables.lock"):
+            # left by a process that was killed
+            shutil.rmtree(arriving, ignore_errors=True)
+            digest = plan.digest()
+            every = self.all(tenant)
+            known = next((one for one in every if self._digest(one) == digest), None)
+            waiting = sum(not one.over for one in every)
+            if waiting >= MAX_WAITING and (known is None or known.over):
+                raise NoRoom(f"{waiting} of {MAX_WAITING} tables wait")
+            made = keys.new_id("table")
+            folder = arriving / made
+            folder.mkdir(parents=True)
+            try:
+                (folder / _DIGEST).write_text(digest, encoding="ascii")
+                (folder / _PLAN).write_bytes(plan.dump())
+                if known is not None:
+                    # its replies cost nothing, so the estimate is without them
+                    with suppress(FileNotFoundError):
+                        shutil.copyfile(self.run(known), folder / _RUN)
+                yield Adding(id=made if known is None else known.id, known=known, folder=folder)
+            finally:
+                shutil.rmtree(arriving, ignore_errors=True)
+
+    def complete(self, adding: Adding, order: TableOrder) -> None:
+        """Let a table wait to be read, within its block; one that ended early continues with its replies."""
+        own = self._own(order.tenant)
+        folder = adding.folder
+        if adding.known is not None:
+            folder = own / _ENDED / adding.id
+            (adding.folder / _PLAN).replace(folder / _PLAN)
+            (folder / _CANCEL).unlink(missing_ok=True)
+        _write(folder, order)
+        self._move(folder, own / _PENDING)
+
+    def get(self, table: str, *, tenant: str) -> TableOrder:
+        """Return a table as it is now.
+
+        Raises:
+            TableNotFound: the tenant has none of that id, or it has expired.
+        """
+        if _ID.fullmatch(table):
+            own = self._own(tenant)
+            # in this order: it moves from the first to the second, and back when it continues
+            for place in (_PENDING, _ENDED, _PENDING):
+                if (found := _read(own / place / table)) is not None:
+                    return found
+        raise TableNotFound(f"there is no table {table}, or it has expired", table=table)
+
+    def all(self, tenant: str) -> list[TableOrder]:
+        """Return a tenant's tables, newest first."""
+        own = self._own(tenant)
+        known: dict[str, TableOrder] = {}
+        # in this order, as above
+        for place in (_PENDING, _ENDED, _PENDING):
+            known |= {one.id: one for one in _records(own / place)}
+        return [known[one] for one in sorted(known, reverse=True)]
+
+    def waiting(self) -> list[TableOrder]:
+        """Return the tables of all tenants that have not ended, oldest first."""
+        found = (one for own in _entries(self._tables) for one in _records(own / _PENDING))
+        return sorted(found, key=lambda one: one.id)
+
+    def cancel(self, order: TableOrder) -> TableOrder:
+        """Cancel a table, unless it has ended; return it as it is then.
+
+        Raises:
+            TableNotFound: it has expired meanwhile.
+        """
+        with suppress(FileNotFoundError):
+            (self._own(order.tenant) / _PENDING / order.id / _CANCEL).touch()
+        return self.get(order.id, tenant=order.tenant)
+
+    def is_cancelled(self, order: TableOrder) -> bool:
+        """Return whether a table that has not ended was cancelled."""
+        return (self._folder(order) / _CANCEL).exists()
+
+    def plan(self, order: TableOrder) -> Plan:
+        """Return the plan of a table that has not ended."""
+        return Plan.read((self._folder(order) / _PLAN).read_bytes())
+
+    def run(self, order: TableOrder) -> Path:
+        """Return the path of the file of a table's replies."""
+        return self._folder(order) / _RUN
+
+    def table(self, order: TableOrder) -> TableOutput | None:
+        """Return the rows of a table that has ended; ``None``: there are none, or it continues."""
+        try:
+            content = (self._folder(order) / _TABLE).read_bytes()
+        except FileNotFoundError:
+            return None
+        return TableOutput.model_validate_json(content)
+
+    def save(self, order: TableOrder) -> None:
+        """Record the state of a table that has not ended. Only the reading process does this."""
+        _write(self._folder(order), order)
+
+    def end(self, order: TableOrder, table: TableOutput | None) -> None:
+        """Record the end of a table, and its rows; ``None``: those of before stay. Only the reading process does this."""
+        own = self._own(order.tenant)
+        folder = own / _PENDING / order.id
+        if table is not None:
+            made = folder / f"{_TABLE}.new"
+            made.write_bytes(table.model_dump_json().encode())
+            made.rename(folder / _TABLE)
+        # the record comes last: once it has ended, the API may let it continue
+        _write(self._move(folder, own / _ENDED), order)
+
+    def sweep(self, before: datetime) -> None:
+        """Forget tables that ended before a time, and of a tenant's others all but the newest; clear what a crash left.
+
+        Only the reading process does this, while it reads none.
+        """
+        for own in _entries(self._tables):
+            if not (own / _ENDED).is_dir():
+                continue
+            with suppress(Busy), locked(own / "tables.lock"):
+                ended = sorted(_records(own / _ENDED), key=lambda one: one.id, reverse=True)
+                for place, one in enumerate(ended):
+                    folder = own / _ENDED / one.id
+                    if one.ended is None:
+                        # a process was killed between the last two steps
+                        self._move(folder, own / _PENDING)
+                    elif place >= MAX_KEPT or one.ended < before:
+                        shutil.rmtree(folder, ignore_errors=True)
+                    else:
+                        (folder / _PLAN).unlink(missing_ok=True)
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Be the process that reads tables during the block.
+
+        Raises:
+            Busy: another process is.
+            OSError: the folder cannot be written.
+        """
+        self._uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(self._uploads / "tables.lock"):
+            yield
+
+    def _move(self, folder: Path, place: Path) -> Path:
+        place.mkdir(exist_ok=True)
+        moved = folder.rename(place / folder.name)
+        sync(place)
+        return moved
+
+    def _digest(self, order: TableOrder) -> str | None:
+        try:
+            return (self._folder(order) / _DIGEST).read_text(encoding="ascii")
+        except FileNotFoundError:
+            return None
+
+    def _folder(self, order: TableOrder) -> Path:
+        return self._own(order.tenant) / (_ENDED if order.over else _PENDING) / order.id
+
+    def _own(self, tenant: str) -> Path:
+        keys.prefix(tenant)
+        return self._tables / tenant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adding:
+    """A table that is added."""
+
+    id: str
+    #: the same table, which was requested before; ``None``: it is new
+    known: TableOrder | None
+    #: its folder until it is complete, with the replies of ``known``
+    folder: Path
+
+    @property
+    def run(self) -> Path:
+        """Return the path of a file of replies for an estimate."""
+        return self.folder / _RUN
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return [one for one in folder.iterdir() if one.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def _records(folder: Path) -> Iterator[TableOrder]:
+    for entry in _entries(folder):
+        if (found := _read(entry)) is not None:
+            yield found
+
+
+def _read(folder: Path) -> TableOrder | None:
+    try:
+        found = TableOrder.model_validate_json((folder / _RECORD).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        # it has moved or expired, or is of another version of Posology
+        return None
+    if not found.over and (folder / _CANCEL).exists():
+        return found.model_copy(update={"state": TableState.CANCELLING})
+    return found
+
+
+def _write(folder: Path, order: TableOrder) -> None:
+    made = folder / f"{_RECORD}.new"
+    with made.open("wb") as file:
+        file.write(order.model_dump_json().encode())
+        file.flush()
+        os.fsync(file.fileno())
+    made.rename(folder / _RECORD)
+    sync(folder)

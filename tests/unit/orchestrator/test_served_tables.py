@@ -1,0 +1,149 @@
+"""The folder of tables, and the process that reads them where it cannot."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.models import Models
+from orchestrator.settings import Settings
+from orchestrator.tables.documents import Papers
+from orchestrator.tables.served.folder import MAX_KEPT, Tables
+from orchestrator.tables.served.plan import Plan
+from orchestrator.tables.served.reader import MAX_RUNS, TableReader
+from orchestrator.tables.served.request import TableRequest
+from posology.errors import InvalidQuery, TableNotFound
+from posology.published.tables.forms import TableEstimate
+from posology.published.tables.orders import TableFailure, TableOrder, TableState
+from posology.types import Passage
+from posology.types.tables import Document
+
+NOW = datetime(2026, 1, 15, tzinfo=UTC)
+ESTIMATE = TableEstimate(
+    documents=1, read=0, calls=1, free=True, input_tokens=0, output_tokens=0, low_usd=0, expected_usd=0, worst_usd=0,
+    spent_usd=0, cap_usd=None, balances=(),
+)  # fmt: skip
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    return Tables(tmp_path)
+
+
+def plan(text: str = "It helps.", **fields: object) -> Plan:
+    request = TableRequest.parse({"documents": ["1"], "model": "offline:extractive", **fields})
+    document = Document(id="1", passages=(Passage(id="1", text=text),))
+    return Plan(
+        request=request, papers=Papers(documents=(document,), bad=(), retracted=frozenset())
+    )
+
+
+def order(table: str, tenant: str = "acme", **fields: object) -> TableOrder:
+    given = {
+        "id": table, "tenant": tenant, "state": TableState.WAITING, "model": "offline:extractive", "fields": ("n",),
+        "index": "index@1", "documents": 1, "done": 0, "cells": 0, "values": None, "runs": 0, "submitted": NOW,
+        "started": None, "ended": None, "spent_usd": 0, "cap_usd": None, "estimate": ESTIMATE, "error": None,
+    }  # fmt: skip
+    return TableOrder.model_validate({**given, **fields})
+
+
+def add(tables: Tables, asked: Plan, tenant: str = "acme") -> TableOrder:
+    with tables.adding(tenant, asked) as adding:
+        made = order(adding.id, tenant)
+        tables.complete(adding, made)
+    return made
+
+
+def failed(one: TableOrder, at: datetime = NOW) -> TableOrder:
+    error = TableFailure(type="BudgetExhausted", message="spent")
+    return one.model_copy(update={"state": TableState.FAILED, "ended": at, "error": error})
+
+
+def test_the_maximum_cost_alone_makes_no_other_table(tables: Tables) -> None:
+    made = add(tables, plan())
+    for same in (plan(), plan(max_cost_usd="1")):
+        with tables.adding("acme", same) as adding:
+            assert adding.known == made
+    for other in (plan("It does not."), plan(part_words=300)):
+        with tables.adding("acme", other) as adding:
+            assert adding.known is None
+    with tables.adding("other", plan()) as adding:
+        assert adding.known is None
+    assert tables.all("acme") == [made]
+
+
+def test_a_table_that_ended_early_continues_with_its_replies(tables: Tables) -> None:
+    made = add(tables, plan(max_cost_usd="0"))
+    tables.run(made).write_text("replies", encoding="utf-8")
+    tables.cancel(made)
+    assert tables.get(made.id, tenant="acme").state is TableState.CANCELLING
+    tables.end(failed(made), None)
+    assert tables.waiting() == []
+    assert tables.get(made.id, tenant="acme").error is not None
+    with tables.adding("acme", plan(max_cost_usd="1")) as adding:
+        assert adding.id == made.id
+        assert adding.run.read_text(encoding="utf-8") == "replies"
+        tables.complete(adding, made)
+    assert tables.waiting() == [made]
+    assert not tables.is_cancelled(made)
+    assert str(tables.plan(made).request.max_cost_usd) == "1"
+    assert tables.run(made).read_text(encoding="utf-8") == "replies"
+
+
+def test_a_request_that_is_given_up_leaves_nothing(tables: Tables, tmp_path: Path) -> None:
+    with pytest.raises(InvalidQuery), tables.adding("acme", plan()):
+        raise InvalidQuery("no", field="documents")
+    assert tables.all("acme") == []
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    assert left == []
+
+
+def test_what_a_crash_left_is_read(tables: Tables, tmp_path: Path) -> None:
+    made = add(tables, plan())
+    # killed between the last two steps of an end, or of a continuation
+    own = tmp_path / "tables" / "acme"
+    (own / "ended").mkdir()
+    (own / "pending" / made.id).rename(own / "ended" / made.id)
+    assert tables.waiting() == []
+    assert tables.get(made.id, tenant="acme") == made
+    tables.sweep(NOW)
+    assert tables.waiting() == [made]
+
+
+def test_ended_tables_expire(tables: Tables) -> None:
+    old = add(tables, plan("a"))
+    tables.end(failed(old), None)
+    made = [add(tables, plan(str(n))) for n in range(3)]
+    for one in made[:2]:
+        tables.end(failed(one, NOW + timedelta(days=2)), None)
+    tables.sweep(NOW + timedelta(days=1))
+    assert {one.id for one in tables.all("acme")} == {one.id for one in made}
+    with pytest.raises(TableNotFound):
+        tables.get(old.id, tenant="acme")
+    assert MAX_KEPT > 2
+
+
+@pytest.mark.parametrize("table", ["../acme", "table_1", f"table_{'g' * 28}", ""])
+def test_no_other_name_is_looked_up(tables: Tables, table: str) -> None:
+    add(tables, plan())
+    with pytest.raises(TableNotFound):
+        tables.get(table, tenant="acme")
+    with pytest.raises(InvalidQuery):
+        tables.all("../acme")
+
+
+@pytest.mark.anyio
+async def test_a_table_that_ends_its_process_each_time_is_given_up(tables: Tables) -> None:
+    made = add(tables, plan()).model_copy(update={"runs": MAX_RUNS})
+    tables.save(made)
+    settings = Settings()
+    models = Models(settings.embedder, settings.embedding)
+    reader = TableReader(tables=tables, settings=settings, models=models, stop=threading.Event())
+    assert await reader.read(made)
+    ended = tables.get(made.id, tenant="acme")
+    assert ended.state is TableState.FAILED
+    assert ended.error is not None
+    assert ended.error.type == "Crashed"
