@@ -56,7 +56,7 @@ def up(
         bool,
         typer.Option(
             "--uploads",
-            help="Take files over HTTP and ingest them: from tenants who may, and without keys from this machine. "
+            help="Take files over HTTP and ingest them: from tenants who may, and without keys from this machine. Read tables. "
             "Default: only if POSOLOGY_UPLOADS is set.",
         ),
     ] = False,

@@ -192,6 +192,28 @@ async def test_a_search_stands_for_the_articles_of_its_passages(
         assert [row.error for row in out.rows] == [None] * 3
 
 
+async def test_the_same_request_from_all_sides_makes_one_table(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    """As from two processes: two apps share nothing but the folder."""
+    statuses: list[int] = []
+
+    async def ask(client: httpx2.AsyncClient) -> None:
+        statuses.append((await client.post(TABLES, json=body("t:1"))).status_code)
+
+    async with (
+        serving(redis, redis_url, given, tenant=tenant) as one,
+        serving(redis, redis_url, given, tenant=tenant) as other,
+    ):
+        async with anyio.create_task_group() as group:
+            for client in (one, other) * 4:
+                group.start_soon(ask, client)
+        assert statuses.count(202) == 1
+        # the others find it, or come while it is being added
+        assert set(statuses) <= {200, 202, 429}
+        assert len((await one.get(TABLES)).json()["tables"]) == 1
+
+
 async def test_a_table_of_another_tenant_is_none(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
 ) -> None:

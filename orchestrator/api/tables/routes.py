@@ -135,15 +135,16 @@ TableId = Annotated[str, Path(max_length=MAX_ID, description="Id of the table.",
 @router.post(
     "",
     operation_id="createTable",
-    summary="Ask for an evidence table",
+    summary="Request an evidence table",
     status_code=202,
     response_model=TableOrder,
     responses={
         202: shows("The table, which waits to be read.", _OUTPUT, headers=_LOCATION),
         200: shows(
-            "The same table, which was asked for before and is being read or complete.",
+            "The same table, which was requested before and is in progress or complete.",
             _ENDED,
             model=TableOrder,
+            headers=_LOCATION,
         ),
         **fails(
             400,
@@ -163,7 +164,7 @@ TableId = Annotated[str, Path(max_length=MAX_ID, description="Id of the table.",
     openapi_extra=examples.takes(TableRequest, _REQUEST),
 )
 async def create(request: Request, api: Posology, tenant: Tenant) -> Response:
-    """Ask for a table of articles of the index: a row for each, a column for each field, quotes behind each value.
+    """Request a table of articles of the index: a row for each, a column for each field, quotes behind each value.
 
     A `search` finds passages, each of which stands for its whole article. The response has the estimated cost; the calls are
     made afterwards, within the tenant's limits and `max_cost_usd`. `GET` its `Location` for the progress. The same request

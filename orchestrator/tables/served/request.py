@@ -64,6 +64,7 @@ class TableRequest(FieldsRequest):
         self.to_fields()
         given = {"model": self.model, "max_tokens": self.max_tokens, "effort": self.effort}
         asked = {name: value for name, value in given.items() if value is not None}
+        # the defaults of a question, and the same check of efforts
         found = AskRequest.parse({"question": "?", "tier": "standard", **asked})
         request = found.to_request(settings)
         return self.model_copy(

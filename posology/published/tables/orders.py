@@ -1,4 +1,4 @@
-"""Tables that were asked for over HTTP as JSON."""
+"""Tables that were requested over HTTP, as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TableFailure(Published):
 
 
 class TableOrder(Published):
-    """A table that was asked for over HTTP."""
+    """A table that was requested over HTTP."""
 
     id: str
     """Id of the table."""
@@ -71,7 +71,7 @@ class TableOrder(Published):
     cap_usd: Dollars | None
     """Maximum cost; null: the tenant's limits alone."""
     estimate: TableEstimate
-    """Estimated cost when it was asked for last."""
+    """Estimated cost at the last request."""
     error: TableFailure | None
     """Why it ended early; null: it has not."""
 
