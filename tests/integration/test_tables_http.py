@@ -293,24 +293,28 @@ async def test_a_tenant_has_so_many_tables_that_wait(
 def test_both_clients_make_tables(
     given: dict[str, str], serve: Serve, tenant: str, redis_url: str
 ) -> None:
-    offline = {"model": "offline:extractive"}
+    offline = "offline:extractive"
     with serve(create_app(Settings.model_validate(given))) as url:
         with SyncClient(url, tenant=tenant) as client:
-            made = client.create_table(["t:2"], **offline)
+            made = client.create_table(["t:2"], model=offline)
             assert client.table(made.id) == made
             with pytest.raises(TableUnfinished):
                 client.download_table(made.id)
             anyio.run(read_all, given)
             ended = client.wait_table(made.id)
-            assert (ended.state, ended.done, ended.spent_usd) == (TableState.SUCCEEDED, 1, 0)
-            assert client.create_table(["t:2"], **offline) == ended
+            assert (ended.state, ended.done, ended.spent_usd) == (
+                TableState.SUCCEEDED,
+                1,
+                Decimal(0),
+            )
+            assert client.create_table(["t:2"], model=offline) == ended
             out = TableOutput.model_validate_json(client.download_table(made.id, form="json"))
             assert [row.document for row in out.rows] == ["t:2"]
             assert client.cancel_table(made.id) == ended
             with pytest.raises(TableNotFound):
                 client.table(f"table_{'0' * 28}")
             with pytest.raises(PassageNotFound):
-                client.create_table(["t:none"], **offline)
+                client.create_table(["t:none"], model=offline)
 
         async def other() -> None:
             async with Client(url, tenant=tenant) as client:

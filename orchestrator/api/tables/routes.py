@@ -224,7 +224,7 @@ async def file(
     out = await to_thread.run_sync(_tables(api).table, order) if order.over else None
     if out is None:
         raise errors.TableUnfinished(
-            "the table ended before a document was read: its error says why"
+            "the table ended without rows: its error says why"
             if order.over
             else f"the table is {order.state.value}: request its file when it has ended",
             table=table,

@@ -25,7 +25,7 @@ PARTS = [part_id(ARTICLE, number) for number in range(1, 12)]
 
 
 def add(index: Index, *passages: Passage) -> None:
-    records = [Record(passage=one, path=Path("a.jsonl"), line=1, row=0) for one in passages]
+    records = tuple(Record(passage=one, path=Path("a.jsonl"), line=1, row=0) for one in passages)
     apply(Batch(items=records), index, MAKER, None, Tally())
 
 

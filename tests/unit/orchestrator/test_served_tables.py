@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,10 @@ from posology.types import Passage
 from posology.types.tables import Document
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
+FREE = Decimal(0)
 ESTIMATE = TableEstimate(
-    documents=1, read=0, calls=1, free=True, input_tokens=0, output_tokens=0, low_usd=0, expected_usd=0, worst_usd=0,
-    spent_usd=0, cap_usd=None, balances=(),
+    documents=1, read=0, calls=1, free=True, input_tokens=0, output_tokens=0, low_usd=FREE, expected_usd=FREE, worst_usd=FREE,
+    spent_usd=FREE, cap_usd=None, balances=(),
 )  # fmt: skip
 
 
