@@ -88,7 +88,7 @@ SECTIONS = (
             ),
             Entry(
                 name="ingest-uploads",
-                help="Ingest the files that tenants upload over HTTP, one after the other, until Ctrl-C.",
+                help="Ingest the files that tenants upload over HTTP, one after the other, and read their tables, until Ctrl-C.",
                 target="orchestrator.cli.index.uploads:ingest_uploads",
             ),
             Entry(

@@ -18,7 +18,7 @@ from orchestrator.api.app import create_app
 from orchestrator.connections import Connections
 from orchestrator.settings import Settings, load_settings
 from orchestrator.webhooks.delivery import Delivery, Result
-from orchestrator.webhooks.store import WebhookStore
+from orchestrator.webhooks.outbox import Outbox
 from posology.budget.books.audit import Auditor
 from posology.budget.tenants.store import TenantStore
 from posology.testing import BatchBook, Recorded, Reply, Step, StubProvider
@@ -243,8 +243,12 @@ class Endpoint(Delivery):
 async def test_messages_of_webhooks_are_delivered(stored: Stored) -> None:
     bench, endpoint = stored.bench, Endpoint()
     bench.clock.forward(60.0)
-    sender = Sender(WebhookStore(bench.store), endpoint)
-    while await sender.step("acme"):
+    outbox = Outbox(bench.store)
+    sender = Sender(outbox, endpoint)
+    # the version before listed no endpoint that is owed something
+    while due := await outbox.plan("acme"):
+        for place in due:
+            await sender.step(place)
         bench.clock.forward(60.0)
     await endpoint.aclose()
     told = {one["data"].get("job") for one in endpoint.got}
