@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from evals.fire.checker import check, load
 from evals.fire.piece import Plan, run
@@ -24,7 +25,9 @@ from evals.fire.schedule import WEIGHTS
 
 def main() -> None:
     """Read the arguments, run a piece, and print the report of all pieces."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--hours", type=float, default=0.05, help="of work in this piece")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -36,8 +39,9 @@ def main() -> None:
     )
     parser.add_argument("--stacks", type=int, default=1, help="stacks on the same Redis and index")
     some = parser.add_mutually_exclusive_group()
-    some.add_argument("--only", nargs="+", choices=WEIGHTS, default=[], help="kinds of blows")
-    some.add_argument("--without", nargs="+", choices=WEIGHTS, default=[], help="kinds of blows")
+    kinds: dict[str, Any] = {"nargs": "+", "choices": WEIGHTS, "default": [], "metavar": "BLOW"}
+    some.add_argument("--only", help=f"kinds of blows: {', '.join(WEIGHTS)}", **kinds)
+    some.add_argument("--without", help="all other kinds", **kinds)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", type=Path, help="new folder of the run")
     where.add_argument("--resume", type=Path, metavar="DIR", help="run to continue by a piece")

@@ -70,10 +70,17 @@ class Server:
         os.kill(self.pid, signal.SIGSTOP)
         # a signal is not carried out at once
         os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+        while not self._stopped():
+            time.sleep(0.01)
         try:
             yield
         finally:
             os.kill(self.pid, signal.SIGCONT)
+
+    def _stopped(self) -> bool:
+        stats = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        # without /proc, what the kernel reported must do
+        return all(stat.read_text().rpartition(") ")[2].startswith("T") for stat in stats)
 
 
 @pytest.fixture(scope="module")
