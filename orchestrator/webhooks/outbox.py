@@ -73,15 +73,20 @@ class Outbox:
             set_ = await self._store.redis.set(keys.LOOKED, 1, nx=True, px=round(seconds * 1000))
         return bool(set_)
 
-    async def plan(self, tenant: str) -> list[Place]:
+    async def plan(self, tenant: str, *, held: float) -> list[Place]:
         """List what a tenant's endpoints are owed for :meth:`due`, and return those that are owed a message now.
 
-        Scripts of the version before do not list it, and a cluster does not let a tenant's script do so.
+        Scripts of the version before do not list it, and a cluster does not let a tenant's script do so. What is due
+        later than it could be was written before the clock of Redis was put back, and is due now.
+
+        Args:
+            tenant: name of the tenant.
+            held: seconds for which an endpoint is held at most, or a message that was never tried.
 
         Raises:
             StoreUnavailable: Redis is unreachable.
         """
-        found = await self._store.run("plan_webhooks", keys.prefix(tenant))
+        found = await self._store.run("plan_webhooks", keys.prefix(tenant), int(held * 1000))
         return [Place(tenant=tenant, webhook=webhook) for webhook in found]
 
     async def tenants(self) -> list[str]:

@@ -246,7 +246,7 @@ async def test_messages_of_webhooks_are_delivered(stored: Stored) -> None:
     outbox = Outbox(bench.store)
     sender = Sender(outbox, endpoint)
     # the version before listed no endpoint that is owed something
-    while due := await outbox.plan("acme"):
+    while due := await outbox.plan("acme", held=60):
         for place in due:
             await sender.step(place)
         bench.clock.forward(60.0)

@@ -27,7 +27,7 @@ async def test_an_endpoint_over_http(redis_url: str, tenant: str) -> None:
         assert tested.status_code == 202
         assert (await client.get(place)).json()["queued"] == 1
         outbox = Outbox(store)
-        (owed,) = await outbox.plan(tenant)
+        (owed,) = await outbox.plan(tenant, held=60)
         (due,) = await outbox.take(owed, most=5, seconds=60, patience=60)
         assert due.message == tested.json()["message"]
         await outbox.settle(tenant, due, "failed", delay=0, status=503, error="no", hold=(0.0, 0.0))

@@ -221,7 +221,7 @@ async def test_waiting_messages_are_counted_with_the_age_of_the_oldest(
     assert after.webhooks == Backlog(pending=0, oldest=0.0)
     # a process of the version before leaves the time of what it delivers
     await bench.redis.zadd(since, {"job_gone": 1.0})
-    await desk.outbox.plan(tenant)
+    await desk.outbox.plan(tenant, held=60)
     assert await ages() == []
     # given up, and a paused endpoint's messages have no age
     desk.receiver.says(410)
@@ -232,6 +232,22 @@ async def test_waiting_messages_are_counted_with_the_age_of_the_oldest(
     assert (await metrics.read(bench.store)).webhooks.oldest > 0
     await desk.store.pause(desk.webhook, tenant=tenant)
     assert (await metrics.read(bench.store)).webhooks == Backlog(pending=1, oldest=0.0)
+
+
+async def test_a_clock_that_is_put_back_holds_up_no_new_message(desk: Desk, tenant: str) -> None:
+    await desk.listen()
+    desk.receiver.says(500)
+    await desk.finished()
+    await desk.send()
+    desk.receiver.says(204)
+    waiting = await desk.finished()
+    desk.bench.clock.forward(-3 * 3_600)
+    fresh = await desk.finished()
+    # the hold of the endpoint, and the time of the message, are those of the old time
+    assert await desk.send() == []
+    for place in await desk.outbox.plan(tenant, held=60):
+        await desk.sender.step(place)
+    assert {got.message["data"]["job"] for got in desk.receiver.received[1:]} == {waiting, fresh}
 
 
 @pytest.fixture
@@ -268,9 +284,9 @@ async def test_in_a_cluster_messages_are_found_by_the_look_at_all_endpoints(
     async with open_desk(cluster, tenant) as desk:
         await desk.listen()
         job = await desk.finished()
-        (place,) = await desk.outbox.plan(tenant)
+        (place,) = await desk.outbox.plan(tenant, held=60)
         assert place == Place(tenant=tenant, webhook=desk.webhook)
         assert await desk.sender.step(place) == 1
         (got,) = desk.receiver.received
         assert got.message["data"]["job"] == job
-        assert await desk.outbox.plan(tenant) == []
+        assert await desk.outbox.plan(tenant, held=60) == []

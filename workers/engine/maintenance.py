@@ -213,6 +213,8 @@ class Maintenance:
             if last is not None and int(last) - now > int(self._work.lease * 1000):
                 # before the time of this sweep is written down, so that a crash in between repeats it
                 await self._redis.set(keys.PUT_BACK, now, px=_NOTICED)
+                # it would stand until the old time has come
+                await self._redis.delete(keys.LOOKED)
                 logger.warning("the clock of Redis was put back by %d s", (int(last) - now) // 1000)
             return bool(await self._redis.exists(keys.PUT_BACK))
 

@@ -81,7 +81,7 @@ class Sender:
     async def _look_at_all(self, group: TaskGroup) -> None:
         if await self._outbox.is_turn(_LOOK_AT_ALL):
             for tenant in await self._outbox.tenants():
-                for place in await self._outbox.plan(tenant):
+                for place in await self._outbox.plan(tenant, held=max(_HOLD[1], _LEASE)):
                     self._start(place, group)
         await anyio.sleep(_LOOK_AT_ALL)
 

@@ -1,6 +1,21 @@
--- Lists the tenant's endpoints that are owed messages for the senders, and returns those that are owed one now. ARGV: now
+-- Lists the tenant's endpoints that are owed messages for the senders, and returns those that are owed one now. ARGV: now,
+-- the ms for which an endpoint is held at most, or a message that was never tried.
+local latest = now + tonumber(ARGV[2])
+
+-- What is set for a later time was set before the clock was put back: a hold is over, and a message that was never tried
+-- is due now. Further tries come when their time has come again.
+local function bring_back(id)
+  if tonumber(redis.call('HGET', webhook(id), 'hold') or 0) > latest then redis.call('HDEL', webhook(id), 'hold') end
+  local due = webhook(id, 'due')
+  for _, subject in ipairs(redis.call('ZRANGEBYSCORE', due, '(' .. whole(latest), '+inf', 'LIMIT', 0, 100)) do
+    local raw = redis.call('LINDEX', webhook(id, 'about:' .. subject), 0)
+    if raw and cjson.decode(raw).tries == 0 then redis.call('ZADD', due, now, subject) end
+  end
+end
+
 local found = {}
 for _, id in ipairs(redis.call('HKEYS', WEBHOOKS)) do
+  bring_back(id)
   local at = plan(id)
   if at and at <= now then found[#found + 1] = id end
   -- a process of the version before delivers a message and leaves its time

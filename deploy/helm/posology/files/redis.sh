@@ -8,18 +8,22 @@
 # transaction is cut off here, as a whole. Nothing of it was acknowledged, with appendfsync always.
 folder=$1
 shift
-# since Redis 7 a folder of files: appendonly.aof.1.incr.aof, appendonly.aof.2.incr.aof, …
 file=$folder/appendonly.aof
-last=$(cd "$folder/appendonlydir" 2>/dev/null && ls | grep 'incr.aof$' | sort -t . -k 3n | tail -n 1)
-[ -z "$last" ] || file=$folder/appendonlydir/$last
-if [ -s "$file" ] && tools=$(mktemp -d); then
+# since Redis 7 a folder of files, of which the last one is written
+manifest=$folder/appendonlydir/appendonly.aof.manifest
+if [ -s "$manifest" ]; then
+  file=$folder/appendonlydir/$(sed -n 's/^file \(.*\) seq [0-9]* type i.*/\1/p' "$manifest" | tail -n 1)
+fi
+if [ -f "$file" ] && [ -s "$file" ]; then
+  tools=$(mktemp -d) || exit
   # redis-server is its own checker: it goes by the name that it is called by
   ln -s "$(command -v "$1")" "$tools/redis-check-aof"
   whole=$("$tools/redis-check-aof" "$file" | sed -n 's/.*ok_up_to=\([0-9]*\).*/\1/p')
   rm -r "$tools"
   if [ -z "$whole" ]; then
     echo "$file could not be checked" >&2
-  elif tail -c "+$((whole + 1))" "$file" | tr -d '\000' | grep -qi '^EXEC.$'; then
+  # a whole EXEC after it: what is torn is older. xx ends a line that has no end.
+  elif { tail -c "+$((whole + 1))" "$file" | tr -d '\000'; echo xx; } | grep -qi '^EXEC.$'; then
     echo "$file has a torn transaction in its middle, at byte $whole: see 'Redis does not answer' in the runbook" >&2
   elif [ "$whole" -lt "$(wc -c <"$file")" ]; then
     echo "$file ended within a transaction: cut at byte $whole" >&2
