@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from posology.corpus.files import read
 from posology.corpus.folders import check, expand
@@ -22,8 +25,8 @@ class Papers:
     documents: tuple[Document, ...]
     #: files and records that cannot be read, with the reason
     bad: tuple[str, ...]
-    #: ids of documents that a notice in the files retracts
-    retracted: frozenset[str]
+    #: ids of documents that a notice in the files retracts; as JSON, in an order that is the same in every process
+    retracted: Annotated[frozenset[str], PlainSerializer(sorted, return_type=list[str])]
 
 
 def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Papers:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -75,6 +78,25 @@ def test_the_maximum_cost_alone_makes_no_other_table(tables: Tables) -> None:
     with tables.adding("other", plan()) as adding:
         assert adding.known is None
     assert tables.all("acme") == [made]
+
+
+@pytest.mark.slow
+def test_every_process_finds_the_same_digest() -> None:
+    """Else the same request to another process would make and pay for a second table."""
+    code = (
+        "from dataclasses import replace; from tests.unit.orchestrator.test_served_tables import plan; one = plan(); "
+        "print(replace(one, papers=replace(one.papers, retracted=frozenset('abcdefgh'))).digest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
 
 
 def test_a_table_that_ended_early_continues_with_its_replies(tables: Tables) -> None:
