@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +39,8 @@ _ID = re.compile(r"table_[0-9a-f]{28}")
 _RECORD, _PLAN, _DIGEST = "record.json", "plan.json", "digest"
 _RUN, _TABLE, _CANCEL = "run.jsonl", "table.json", "cancel"
 _ARRIVING, _PENDING, _ENDED = "arriving", "pending", "ended"
+#: in the order of a search: a table moves from the first to the second, and back when it continues
+_PLACES = (_PENDING, _ENDED, _PENDING)
 
 
 class Tables:
@@ -111,8 +113,7 @@ class Tables:
         """
         if _ID.fullmatch(table):
             own = self._own(tenant)
-            # in this order: it moves from the first to the second, and back when it continues
-            for place in (_PENDING, _ENDED, _PENDING):
+            for place in _PLACES:
                 if (found := _read(own / place / table)) is not None:
                     return found
         raise TableNotFound(f"there is no table {table}, or it has expired", table=table)
@@ -121,8 +122,7 @@ class Tables:
         """Return a tenant's tables, newest first."""
         own = self._own(tenant)
         known: dict[str, TableOrder] = {}
-        # in this order, as above
-        for place in (_PENDING, _ENDED, _PENDING):
+        for place in _PLACES:
             known |= {one.id: one for one in _records(own / place)}
         return [known[one] for one in sorted(known, reverse=True)]
 
@@ -137,8 +137,12 @@ class Tables:
         Raises:
             TableNotFound: it has expired meanwhile.
         """
-        with suppress(FileNotFoundError):
-            (self._own(order.tenant) / _PENDING / order.id / _CANCEL).touch()
+        own = self._own(order.tenant)
+        for place in _PLACES:
+            found = _read(own / place / order.id)
+            if found is not None and not found.over:
+                with suppress(FileNotFoundError):
+                    (own / place / order.id / _CANCEL).touch()
         return self.get(order.id, tenant=order.tenant)
 
     def is_cancelled(self, order: TableOrder) -> bool:
@@ -173,13 +177,19 @@ class Tables:
             made = folder / f"{_TABLE}.new"
             made.write_bytes(table.model_dump_json().encode())
             made.rename(folder / _TABLE)
+        # on a full disk, it has not moved
+        _prepare(folder, order)
         # the record comes last: once it has ended, the API may let it continue
-        _write(self._move(folder, own / _ENDED), order)
+        _publish(self._move(folder, own / _ENDED))
 
-    def sweep(self, before: datetime) -> None:
+    def sweep(self, before: datetime, busy: Collection[str] = ()) -> None:
         """Forget tables that ended before a time, and of a tenant's others all but the newest; clear what a crash left.
 
-        Only the reading process does this, while it reads none.
+        Only the reading process does this.
+
+        Args:
+            before: tables that ended before this time are forgotten.
+            busy: tenants with a table that is being read: what looks like left by a crash may be its end.
         """
         for own in _entries(self._tables):
             if not (own / _ENDED).is_dir():
@@ -189,8 +199,9 @@ class Tables:
                 for place, one in enumerate(ended):
                     folder = own / _ENDED / one.id
                     if one.ended is None:
-                        # a process was killed between the last two steps
-                        self._move(folder, own / _PENDING)
+                        # a process was killed between the last two steps, or the disk failed
+                        if own.name not in busy:
+                            self._move(folder, own / _PENDING)
                     elif place >= MAX_KEPT or one.ended < before:
                         shutil.rmtree(folder, ignore_errors=True)
                     else:
@@ -215,10 +226,12 @@ class Tables:
         return moved
 
     def _digest(self, order: TableOrder) -> str | None:
-        try:
-            return (self._folder(order) / _DIGEST).read_text(encoding="ascii")
-        except FileNotFoundError:
-            return None
+        own = self._own(order.tenant)
+        # its record may say that it has not ended when it has moved
+        for place in _PLACES:
+            with suppress(FileNotFoundError):
+                return (own / place / order.id / _DIGEST).read_text(encoding="ascii")
+        return None
 
     def _folder(self, order: TableOrder) -> Path:
         return self._own(order.tenant) / (_ENDED if order.over else _PENDING) / order.id
@@ -269,10 +282,20 @@ def _read(folder: Path) -> TableOrder | None:
 
 
 def _write(folder: Path, order: TableOrder) -> None:
+    _prepare(folder, order)
+    _publish(folder)
+
+
+def _prepare(folder: Path, order: TableOrder) -> None:
+    """Write a record beside the one that is read."""
     made = folder / f"{_RECORD}.new"
     with made.open("wb") as file:
         file.write(order.model_dump_json().encode())
         file.flush()
         os.fsync(file.fileno())
-    made.rename(folder / _RECORD)
+
+
+def _publish(folder: Path) -> None:
+    """Replace the record by the one that was prepared."""
+    (folder / f"{_RECORD}.new").rename(folder / _RECORD)
     sync(folder)

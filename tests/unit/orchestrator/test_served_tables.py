@@ -24,6 +24,7 @@ from posology.published.tables.forms import TableEstimate
 from posology.published.tables.orders import TableFailure, TableOrder, TableState
 from posology.types import Passage
 from posology.types.tables import Document
+from tests.unit.orchestrator.test_uploads import full_disk
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 FREE = Decimal(0)
@@ -137,13 +138,42 @@ def test_what_a_crash_left_is_read(tables: Tables, tmp_path: Path) -> None:
     assert tables.waiting() == [made]
 
 
+def test_a_table_whose_end_was_interrupted_is_found_and_cancelled(
+    tables: Tables, tmp_path: Path
+) -> None:
+    made = add(tables, plan())
+    own = tmp_path / "tables" / "acme"
+    (own / "ended").mkdir()
+    (own / "pending" / made.id).rename(own / "ended" / made.id)
+    # else the same request would make and pay for a second table
+    with tables.adding("acme", plan()) as adding:
+        assert adding.known == made
+    assert tables.cancel(made).state is TableState.CANCELLING
+    # the end of a table that is being read is not a crash
+    tables.sweep(NOW, {"acme"})
+    assert tables.waiting() == []
+    tables.sweep(NOW, {"other"})
+    (waiting,) = tables.waiting()
+    assert (waiting.id, waiting.state) == (made.id, TableState.CANCELLING)
+    tables.end(failed(made), None)
+    assert tables.cancel(made).state is TableState.FAILED
+
+
+def test_a_full_disk_at_the_end_leaves_the_table_waiting(tables: Tables) -> None:
+    made = add(tables, plan())
+    with full_disk(), pytest.raises(OSError, match="large"):
+        tables.end(failed(made), None)
+    assert tables.waiting() == [made]
+
+
 def test_ended_tables_expire(tables: Tables) -> None:
     old = add(tables, plan("a"))
     tables.end(failed(old), None)
     made = [add(tables, plan(str(n))) for n in range(3)]
     for one in made[:2]:
         tables.end(failed(one, NOW + timedelta(days=2)), None)
-    tables.sweep(NOW + timedelta(days=1))
+    # of a tenant with a table that is being read, too
+    tables.sweep(NOW + timedelta(days=1), {"acme"})
     assert {one.id for one in tables.all("acme")} == {one.id for one in made}
     with pytest.raises(TableNotFound):
         tables.get(old.id, tenant="acme")
