@@ -86,14 +86,15 @@ class TableReader:
         async with anyio.create_task_group() as group:
             while not self.stop.is_set():
                 try:
+                    # first: it finds the tables whose end a crash interrupted
+                    if anyio.current_time() >= sweep + _SWEEP:
+                        sweep = anyio.current_time()
+                        retention = timedelta(seconds=self.settings.retention)
+                        self.tables.sweep(datetime.now(UTC) - retention, reading)
                     for order in self.tables.waiting():
                         if order.tenant not in reading and len(reading) < AT_ONCE:
                             reading.add(order.tenant)
                             group.start_soon(one, order)
-                    if not reading and anyio.current_time() >= sweep + _SWEEP:
-                        sweep = anyio.current_time()
-                        retention = timedelta(seconds=self.settings.retention)
-                        self.tables.sweep(datetime.now(UTC) - retention)
                 except OSError:
                     _log.exception("tables wait")
                 await to_thread.run_sync(self.stop.wait, _LOOK)

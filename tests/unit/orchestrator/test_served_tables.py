@@ -189,14 +189,43 @@ def test_no_other_name_is_looked_up(tables: Tables, table: str) -> None:
         tables.all("../acme")
 
 
+def reader_of(tables: Tables, stop: threading.Event | None = None) -> TableReader:
+    settings = Settings()
+    models = Models(settings.embedder, settings.embedding)
+    return TableReader(
+        tables=tables, settings=settings, models=models, stop=stop or threading.Event()
+    )
+
+
+class OneLook(Tables):
+    """The reader looks once for tables."""
+
+    def __init__(self, uploads: Path) -> None:
+        super().__init__(uploads)
+        self.stop = threading.Event()
+
+    def waiting(self) -> list[TableOrder]:
+        self.stop.set()
+        return super().waiting()
+
+
+def test_a_busy_reader_clears_up(tmp_path: Path) -> None:
+    tables = OneLook(tmp_path)
+    old, interrupted = add(tables, plan("a")), add(tables, plan("b"))
+    tables.end(failed(old), None)
+    own = tmp_path / "tables" / "acme"
+    (own / "pending" / interrupted.id).rename(own / "ended" / interrupted.id)
+    add(tables, plan(), "other")
+    reader_of(tables, tables.stop).run()
+    assert [one.id for one in tables.all("acme")] == [interrupted.id]
+    assert {one.tenant for one in tables.waiting()} == {"acme", "other"}
+
+
 @pytest.mark.anyio
 async def test_a_table_that_ends_its_process_each_time_is_given_up(tables: Tables) -> None:
     made = add(tables, plan()).model_copy(update={"runs": MAX_RUNS})
     tables.save(made)
-    settings = Settings()
-    models = Models(settings.embedder, settings.embedding)
-    reader = TableReader(tables=tables, settings=settings, models=models, stop=threading.Event())
-    assert await reader.read(made)
+    assert await reader_of(tables).read(made)
     ended = tables.get(made.id, tenant="acme")
     assert ended.state is TableState.FAILED
     assert ended.error is not None
