@@ -37,7 +37,7 @@ async def added(b: Bench, url: str = URL) -> str:
 async def fail_all(b: Bench, error: str = "no") -> None:
     """Give up every message that is due."""
     tenant, outbox = b.issued.tenant.name, Outbox(b.store)
-    for place in await outbox.plan(tenant):
+    for place in await outbox.plan(tenant, held=60):
         for due in await outbox.take(place, most=500, seconds=60, patience=600):
             await outbox.settle(
                 tenant, due, "failed", delay=0, status=500, error=error, hold=(0.0, 0.0)
@@ -69,9 +69,9 @@ async def test_an_endpoint_is_added_tested_paused_and_removed(
         assert (await b.http.post(f"{path}/switch", data=given | {"to": "paused"})).status_code == 303  # fmt: skip
         assert (await b.http.post(f"{path}/test", data=given)).status_code == 303
         assert ">paused<" in (await b.http.get(LIST)).text
-        assert await Outbox(b.store).plan(tenant) == [], "its messages wait"
+        assert await Outbox(b.store).plan(tenant, held=60) == [], "its messages wait"
         await b.http.post(f"{path}/switch", data=given | {"to": "resumed"})
-        assert len(await Outbox(b.store).plan(tenant)) == 1
+        assert len(await Outbox(b.store).plan(tenant, held=60)) == 1
         await fail_all(b, "status 500: out of order")
         failed = await b.http.get(path)
         check(failed)

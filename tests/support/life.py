@@ -312,7 +312,7 @@ async def _hooked(one: Side) -> None:
     job = await one.submit()
     await one.http.delete(f"/v1/jobs/{job}")
     outbox = Outbox(one.store)
-    (place,) = await outbox.plan(one.tenant)
+    (place,) = await outbox.plan(one.tenant, held=60)
     (due,) = await outbox.take(place, most=1, seconds=1.0, patience=60.0)
     await outbox.settle(
         one.tenant, due, "failed", delay=0.0, status=500, error="refused", hold=(0.0, 0.0)
