@@ -6,7 +6,8 @@ import csv
 import io
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from orchestrator.models import Models
 from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from orchestrator.tables.served.folder import MAX_WAITING, Tables
-from orchestrator.tables.served.reader import TableReader
+from orchestrator.tables.served.plan import Plan
+from orchestrator.tables.served.reader import MAX_RUNS, TableReader
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.store import TenantStore
 from posology.client import Client, SyncClient
@@ -38,6 +40,7 @@ from posology.types import Usage
 from tests.integration.test_api import problem
 from tests.integration.test_uploads import Serve, ingesting, serving
 from tests.support.paid_runs import MODEL, ingest_six
+from tests.unit.orchestrator.test_uploads import full_disk
 
 pytestmark = pytest.mark.anyio
 TABLES = "/v1/tables"
@@ -350,6 +353,43 @@ async def test_a_cancelled_table_makes_no_further_call(
         ledger = RedisLedger(redis, redis_url, tenant=tenant)
         assert {one.reserved for one in await ledger.balances()} == {Decimal(0)}
         assert {one.spent for one in await ledger.balances()} == {ended.spent_usd}
+
+
+class Filling(Tables):
+    """Its disk fills when reading has begun."""
+
+    def __init__(self, uploads: Path, fill: Callable[[], object]) -> None:
+        super().__init__(uploads)
+        self._fill = fill
+
+    def plan(self, order: TableOrder) -> Plan:
+        self._fill()
+        return super().plan(order)
+
+
+async def test_a_disk_that_fills_is_waited_for(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str], stub: StubProvider
+) -> None:
+    settings = Settings.model_validate(given)
+    models = Models(settings.embedder, settings.embedding)
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        made = order_of(await client.post(TABLES, json=body()))
+        with ExitStack() as disk:
+            tables = Filling(
+                Path(given["POSOLOGY_UPLOADS"]), lambda: disk.enter_context(full_disk())
+            )
+            stop = threading.Event()
+            reader = TableReader(tables=tables, settings=settings, models=models, stop=stop)
+            for _ in range(MAX_RUNS + 1):
+                assert not await reader.read(made)
+                disk.close()
+        assert not stub.requests
+        full = order_of(await client.get(f"{TABLES}/{made.id}"))
+        assert (full.ended, full.runs) == (None, 1)
+        await read_all(given)
+        ended = order_of(await client.get(f"{TABLES}/{made.id}"))
+        assert (ended.state, ended.done) == (TableState.SUCCEEDED, 6)
+    assert len(stub.requests) == 6
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ the ingesting process everything after that.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -37,6 +38,8 @@ from posology.store import keys
 
 #: maximum ended ingests of a tenant whose records are kept
 MAX_ENDED = 1_000
+#: errors of a disk that is full, read-only or broken
+STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 _ID = re.compile(r"ingest_[0-9a-f]{28}")
 _RECORD = "record.json"
 _ARRIVING, _PENDING, _ENDED = "arriving", "pending", "ended"

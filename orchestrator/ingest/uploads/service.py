@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import threading
 import time
@@ -12,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from orchestrator.ingest.uploads.folder import Uploads
+from orchestrator.ingest.uploads.folder import STORAGE, Uploads
 from orchestrator.logs.events import note
 from posology.errors import (
     BudgetError,
@@ -41,8 +40,6 @@ _PAUSE, _FIRST, _LONGEST = 1.0, 5.0, 60.0
 _SHOWN = 1.0
 #: characters of a reason
 _REASON = 500
-#: errors of a disk that is full, read-only or broken
-_STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 _WITHHELD = (
     "the service failed to ingest the file: ask its operator, who finds the reason in the logs"
 )
@@ -169,7 +166,7 @@ class Ingester:
                 with self._uploads.serving():
                     self._serve()
             except OSError as error:
-                if error.errno not in _STORAGE:
+                if error.errno not in STORAGE:
                     raise
                 # a process that ends again and again would be the end of `posology up`, and of its API
                 _log.error("files wait: %s", error)
@@ -322,7 +319,7 @@ def _faults() -> Iterator[None]:
         _log.error("files wait: %s", error)
         raise _Fault from error
     except OSError as error:
-        if error.errno not in _STORAGE:
+        if error.errno not in STORAGE:
             raise
         _log.error("files wait: %s", error)
         raise _Fault from error

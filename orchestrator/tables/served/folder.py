@@ -15,6 +15,7 @@ moved by one ``rename`` each. The reading process writes what is pending, and th
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -35,6 +36,8 @@ from posology.store import keys
 
 #: maximum tables of a tenant that wait, and that are kept after their end
 MAX_WAITING, MAX_KEPT = 20, 200
+#: bytes that must be free before calls are made: some hundred replies
+_ROOM = 1024 * 1024
 _ID = re.compile(r"table_[0-9a-f]{28}")
 _RECORD, _PLAN, _DIGEST = "record.json", "plan.json", "digest"
 _RUN, _TABLE, _CANCEL = "run.jsonl", "table.json", "cancel"
@@ -168,6 +171,22 @@ class Tables:
     def save(self, order: TableOrder) -> None:
         """Record the state of a table that has not ended. Only the reading process does this."""
         _write(self._folder(order), order)
+
+    def check_room(self, order: TableOrder) -> None:
+        """Check that the disk has room for replies: those that cannot be kept would be paid for again.
+
+        Raises:
+            OSError: it has none.
+        """
+        path = self._folder(order) / "room"
+        try:
+            with path.open("wb", buffering=0) as file:
+                # no file system compresses these
+                if file.write(os.urandom(_ROOM)) < _ROOM:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+        finally:
+            path.unlink(missing_ok=True)
 
     def end(self, order: TableOrder, table: TableOutput | None) -> None:
         """Record the end of a table, and its rows; ``None``: those of before stay. Only the reading process does this."""

@@ -13,6 +13,7 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
+from orchestrator.ingest.uploads.folder import STORAGE
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.settings import Settings
@@ -35,7 +36,7 @@ _log = logging.getLogger(__name__)
 AT_ONCE = 4
 #: how often reading is started by itself; a table that ends its process each time would keep all others waiting
 MAX_RUNS = 3
-#: seconds between two looks at the folder, while Redis is out of reach, and between two sweeps
+#: seconds between two looks at the folder, while Redis or the disk fails, and between two sweeps
 _LOOK, _AGAIN, _SWEEP = 1.0, 10.0, 60.0
 #: characters of a reason
 _REASON = 500
@@ -75,7 +76,10 @@ class TableReader:
 
         async def one(order: TableOrder) -> None:
             try:
-                if not await self.read(order):
+                # by the same record: a run that waited does not count, even if the disk could not record that
+                while not self.stop.is_set():
+                    if await self.read(order):
+                        return
                     await anyio.sleep(_AGAIN)
             except OSError:
                 _log.exception("tables wait", extra={"fields": {"table": order.id}})
@@ -101,12 +105,30 @@ class TableReader:
             group.cancel_scope.cancel()
 
     async def read(self, order: TableOrder) -> bool:
-        """Read a table to its end; false: it waits for Redis."""
+        """Read a table to its end; false: it waits for Redis, or for a disk that is full, read-only or broken."""
+        progress = _Progress(now=order)
+        try:
+            await self._read(progress)
+        except anyio.get_cancelled_exc_class():
+            # the process stops, which is no crash
+            self._wait(progress.now, order.runs)
+            raise
+        except Exception as fault:
+            if not _waits(fault):
+                raise
+            _log.error("tables wait: %s", fault)
+            self._wait(progress.now, order.runs)
+            return False
+        return True
+
+    async def _read(self, progress: _Progress) -> None:
+        order = progress.now
         if order.runs >= MAX_RUNS:
             message = f"the service ended {order.runs} times while it read this table: send the same request again, or ask the operator"
             self._end(order, TableFailure(type="Crashed", message=message))
-            return True
-        begun = order.model_copy(
+            return
+        self.tables.check_room(order)
+        progress.now = order.model_copy(
             update={
                 "state": TableState.RUNNING,
                 "runs": order.runs + 1,
@@ -114,30 +136,24 @@ class TableReader:
             }
         )
         # before the work: a crash counts
-        self.tables.save(begun)
+        self.tables.save(progress.now)
         note("table started", tenant=order.tenant, table=order.id, documents=order.documents)
-        progress = _Progress(now=begun)
+        out, error = None, None
         try:
             out, error = await self._table(progress)
-        except StoreUnavailable as fault:
-            _log.error("tables wait: %s", fault)
-            self._wait(progress.now, order.runs)
-            return False
-        except anyio.get_cancelled_exc_class():
-            # the process stops, which is no crash
-            self._wait(progress.now, order.runs)
-            raise
-        except Exception as fault:  # noqa: BLE001 - one table must not keep all others waiting
-            self._end(progress.now, _failure(fault, order.id))
-        else:
-            self._end(progress.now, error, out)
-        return True
+        except Exception as fault:
+            if _waits(fault):
+                raise
+            # one table must not keep all others waiting
+            error = _failure(fault, order.id)
+        self._end(progress.now, error, out)
 
     async def _table(self, progress: _Progress) -> tuple[TableOutput, TableFailure | None]:
         """Make the missing calls, and return the table with the reason why not all were made.
 
         Raises:
             StoreUnavailable: Redis is out of reach.
+            BadFile: a reply cannot be kept.
             PosologyError: the plan failed.
         """
         order = progress.now
@@ -154,9 +170,10 @@ class TableReader:
                 if not self.tables.is_cancelled(order):
                     work = partial(buy, terms, paid, progress.tick)
                     await self._until_cancelled(progress, file, work)
-            except StoreUnavailable:
-                raise
-            except Exception as fault:  # noqa: BLE001 - the replies before it make a table
+            except Exception as fault:
+                if _waits(fault):
+                    raise
+                # the replies before it make a table
                 error = _failure(fault, order.id)
             progress.now = progress.now.model_copy(update={"spent_usd": file.content.spent})
             estimate = wanted.estimate(quote, len(paid.todo))
@@ -190,7 +207,8 @@ class TableReader:
             raise raised[0]
 
     def _wait(self, order: TableOrder, runs: int) -> None:
-        self.tables.save(order.model_copy(update={"state": TableState.WAITING, "runs": runs}))
+        with suppress(OSError):
+            self.tables.save(order.model_copy(update={"state": TableState.WAITING, "runs": runs}))
 
     def _end(
         self, order: TableOrder, error: TableFailure | None, out: TableOutput | None = None
@@ -217,6 +235,15 @@ class TableReader:
             spent_usd=str(ended.spent_usd),
             error=None if error is None else error.type,
         )
+
+
+def _waits(error: Exception) -> bool:
+    """Return whether a table waits for an error to be mended: Redis is out of reach, or the disk cannot be written."""
+    if isinstance(error, BadFile):
+        return isinstance(error.__cause__, OSError) and error.__cause__.errno in STORAGE
+    if isinstance(error, OSError):
+        return error.errno in STORAGE
+    return isinstance(error, StoreUnavailable)
 
 
 def _failure(error: Exception, table: str) -> TableFailure:

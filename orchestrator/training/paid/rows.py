@@ -112,7 +112,7 @@ class RowFile(Generic[_Content]):
             sync: whether they outlive the machine; else only this process, for rows that cost nothing to make again.
 
         Raises:
-            BadFile: the file cannot be written.
+            BadFile: the file cannot be written; its cause is the error of the system.
         """
         try:
             self._file.write(b"".join(f"{row.model_dump_json()}\n".encode() for row in rows))
@@ -120,7 +120,7 @@ class RowFile(Generic[_Content]):
             if sync:
                 os.fsync(self._file.fileno())
         except OSError as error:
-            raise BadFile(error.strerror or str(error), path=str(self.path)) from None
+            raise BadFile(error.strerror or str(error), path=str(self.path)) from error
         for row in rows:
             self._form.add(self.content, row)
 
@@ -149,7 +149,7 @@ def open_rows(path: Path, form: Format[_Content]) -> Iterator[RowFile[_Content]]
     try:
         file = path.open("a+b")
     except OSError as error:
-        raise BadFile(error.strerror or str(error), path=str(path)) from None
+        raise BadFile(error.strerror or str(error), path=str(path)) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -222,6 +222,15 @@ def test_a_busy_reader_clears_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_full_disk_is_waited_for(tables: Tables) -> None:
+    made = add(tables, plan())
+    with full_disk():
+        for _ in range(MAX_RUNS + 1):
+            assert not await reader_of(tables).read(made)
+    assert tables.waiting() == [made]
+
+
+@pytest.mark.anyio
 async def test_a_table_that_ends_its_process_each_time_is_given_up(tables: Tables) -> None:
     made = add(tables, plan()).model_copy(update={"runs": MAX_RUNS})
     tables.save(made)
