@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,22 +101,22 @@ def reading_tables(settings: Settings, folder: Path, stop: threading.Event) -> I
     Args:
         settings: the configuration.
         folder: the folder of uploads.
-        stop: set at the end of the block at the latest.
+        stop: set at the end of the block at the latest, and when another process reads them.
 
     Raises:
-        Busy: another process reads them.
+        Busy: another process reads them, at the end of the block.
     """
     tables = Tables(folder)
     models = Models(settings.embedder, settings.embedding)
     reader = TableReader(tables=tables, settings=settings, models=models, stop=stop)
-    with tables.serving():
-        thread = threading.Thread(target=reader.run, name="tables")
-        thread.start()
+    with ThreadPoolExecutor(1, "tables") as thread:
+        reading = thread.submit(reader.run)
+        reading.add_done_callback(lambda _: stop.set())
         try:
             yield
         finally:
             stop.set()
-            thread.join()
+    reading.result()
 
 
 def serve(settings: Settings, spread: Spread | None = None) -> None:

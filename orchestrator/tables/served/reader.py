@@ -62,7 +62,23 @@ class TableReader:
     stop: threading.Event
 
     def run(self) -> None:
-        """Read until the process must stop. Blocking. A table that is being read resumes at the next start."""
+        """Read until the process must stop. Blocking. A table that is being read resumes at the next start.
+
+        Raises:
+            Busy: another process reads.
+        """
+        while not self.stop.is_set():
+            try:
+                with self.tables.serving():
+                    self._serve()
+            except OSError as error:
+                if error.errno not in STORAGE:
+                    raise
+                # as for files, in the same process
+                _log.error("tables wait: %s", error)
+                self.stop.wait(_AGAIN)
+
+    def _serve(self) -> None:
         while not self.stop.is_set():
             try:
                 anyio.run(self._run)

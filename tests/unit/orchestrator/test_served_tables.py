@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import threading
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from orchestrator.ingest.uploads.folder import Busy
+from orchestrator.ingest.uploads.process import reading_tables
 from orchestrator.models import Models
 from orchestrator.settings import Settings
 from orchestrator.tables.documents import Papers
@@ -24,7 +28,7 @@ from posology.published.tables.forms import TableEstimate
 from posology.published.tables.orders import TableFailure, TableOrder, TableState
 from posology.types import Passage
 from posology.types.tables import Document
-from tests.unit.orchestrator.test_uploads import full_disk
+from tests.unit.orchestrator.test_uploads import Steps, full_disk
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 FREE = Decimal(0)
@@ -219,6 +223,33 @@ def test_a_busy_reader_clears_up(tmp_path: Path) -> None:
     reader_of(tables, tables.stop).run()
     assert [one.id for one in tables.all("acme")] == [interrupted.id]
     assert {one.tenant for one in tables.waiting()} == {"acme", "other"}
+
+
+class ReadOnly(OneLook):
+    """The disk is read-only at the start."""
+
+    def __init__(self, uploads: Path, error: int) -> None:
+        super().__init__(uploads)
+        self._faults = [OSError(error, os.strerror(error))]
+
+    def serving(self) -> AbstractContextManager[None]:
+        if self._faults:
+            raise self._faults.pop()
+        return super().serving()
+
+
+def test_a_read_only_disk_at_the_start_is_waited_for(tmp_path: Path) -> None:
+    tables = ReadOnly(tmp_path, errno.EROFS)
+    reader_of(tables, Steps(lambda: None, lambda: None)).run()
+    assert tables.stop.is_set(), "it has looked for tables"
+    with pytest.raises(OSError, match="denied"):
+        reader_of(ReadOnly(tmp_path, errno.EACCES)).run()
+
+
+def test_one_process_reads_tables(tables: Tables, tmp_path: Path) -> None:
+    stop = threading.Event()
+    with tables.serving(), pytest.raises(Busy), reading_tables(Settings(), tmp_path, stop):
+        assert stop.wait(400)
 
 
 @pytest.mark.anyio
