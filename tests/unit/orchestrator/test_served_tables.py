@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -232,10 +233,12 @@ class ReadOnly(OneLook):
         super().__init__(uploads)
         self._faults = [OSError(error, os.strerror(error))]
 
-    def serving(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def serving(self) -> Iterator[None]:
         if self._faults:
             raise self._faults.pop()
-        return super().serving()
+        with super().serving():
+            yield
 
 
 def test_a_read_only_disk_at_the_start_is_waited_for(tmp_path: Path) -> None:
