@@ -145,13 +145,13 @@ def _compared(
 
 
 def _paid_again(ours: Mapping[str, Attempt], books: Sequence[Record]) -> Iterator[Finding]:
-    """A call whose good reply is in the ledger is not opened again, in the order of the ledger."""
-    #: what was asked of the provider → attempts
-    same: dict[str, list[Attempt]] = defaultdict(list)
+    """A job's call whose good reply is in the ledger is not opened again, in the order of the ledger."""
+    #: what a job asked of the provider → attempts; another job may ask the same, and pays
+    same: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for request in {request["client_id"]: request for request in books}.values():
         if request["digest"] and (attempt := ours.get(str(request["client_id"]))):
-            same[request["digest"]].append(attempt)
-    for digest, group in same.items():
+            same[attempt.entries[0]["fields"].get("job", ""), request["digest"]].append(attempt)
+    for (_, digest), group in same.items():
         kept = min((place for attempt in group if (place := _kept(attempt))), default=None)
         for attempt in group:
             if kept is not None and place_of(attempt.entries[0]) > kept:
