@@ -34,6 +34,7 @@ from posology.index.schema import (
     read_meta,
     to_arrow,
 )
+from posology.index.search.filters import quoted
 from posology.index.sync.notices import (
     Known,
     Notices,
@@ -41,7 +42,6 @@ from posology.index.sync.notices import (
     Right,
     Settled,
     mark,
-    quoted,
     settle,
 )
 from posology.index.sync.reports import Report, ReportsBySource

@@ -216,7 +216,7 @@ class View:
             Short form, and long form in lower case, of every definition of any of these.
         """
         wanted = [
-            f"array_has_any({column}, [{', '.join(map(filtering.literal, sorted(forms)))}])"
+            f"array_has_any({column}, [{filtering.quoted(sorted(forms))}])"
             for column, forms in (("shorts", shorts), ("longs", longs))
             if forms
         ]
@@ -259,10 +259,10 @@ class View:
         """Return the ids of the passages that articles consist of, by article, in no order; other ids are left out."""
         if not articles:
             return {}
-        named = ", ".join(map(filtering.literal, articles))
         with translated(self._uri):
-            query = self._table.search().where(f"parent IN ({named})").select(["id", "parent"])
-            rows = query.limit(max(self.count(), 1)).to_arrow().to_pydict()
+            query = self._table.search().where(f"parent IN ({filtering.quoted(articles)})")
+            query = query.select(["id", "parent"]).limit(max(self.count(), 1))
+            rows = query.to_arrow().to_pydict()
         found: dict[str, list[str]] = {}
         for part, article in zip(rows["id"], rows["parent"], strict=True):
             found.setdefault(article, []).append(part)
@@ -289,9 +289,9 @@ class View:
         return dict(zip(found["id"].to_pylist(), found["digest"].to_pylist(), strict=True))
 
     def _by_id(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table:
-        wanted = ", ".join("'" + i.replace("'", "''") + "'" for i in dict.fromkeys(ids))
         with translated(self._uri):
-            query = self._table.search().where(f"id IN ({wanted or 'NULL'})").select(list(columns))
+            wanted = f"id IN ({filtering.quoted(dict.fromkeys(ids))})"
+            query = self._table.search().where(wanted).select(list(columns))
             return query.limit(max(len(ids), 1)).to_arrow()
 
     def _named(self, ranking: Ranking) -> Ranking:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from posology.index.connection import translated
 from posology.index.maintenance import compact
+from posology.index.search.filters import quoted
 
 _TABLE = "ingested"
 #: marks between two compactions of the table: each leaves a version of three small files, and all of PubMed writes
@@ -108,9 +109,8 @@ class Progress:
         known = self._marks.keys() & {str(file.resolve()) for file in files}
         if not known:
             return
-        quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in sorted(known))
         with translated(self._uri):
-            self._table.delete(f"path IN ({quoted})")
+            self._table.delete(f"path IN ({quoted(sorted(known))})")
         for path in known:
             del self._marks[path]
 

@@ -96,8 +96,7 @@ def where(filters: Filters, *, retracted: bool) -> str | None:
     if filters.until is not None:
         parts.append(f"year <= {int(filters.until)}")
     parts.extend(
-        f"array_has_any({COLUMN}, [{', '.join(map(literal, wanted))}])"
-        for wanted in wanted_labels(filters)
+        f"array_has_any({COLUMN}, [{quoted(wanted)}])" for wanted in wanted_labels(filters)
     )
     return " AND ".join(parts) or None
 
@@ -142,6 +141,11 @@ def literal(text: str) -> str:
     In DataFusion's dialect, which LanceDB uses, quotes are doubled and no other character is special.
     """
     return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """Return string literals for ``IN (…)``; for none, a value that matches nothing."""
+    return ", ".join(map(literal, texts)) or "NULL"
 
 
 def describe(filters: Filters) -> str:

@@ -18,6 +18,7 @@ from posology.corpus.items import NoticeKind
 from posology.index.connection import translated
 from posology.index.maintenance import compact
 from posology.index.schema import marks, own_flags, read_flags
+from posology.index.search.filters import quoted
 from posology.index.sync.reports import Reported, Reports
 from posology.index.view import View
 from posology.types import Flag, FlagKind, Passage
@@ -347,11 +348,6 @@ def chunked(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield ids in chunks of :data:`NAMED`."""
     for start in range(0, len(ids), NAMED):
         yield ids[start : start + NAMED]
-
-
-def quoted(values: Sequence[str]) -> str:
-    """Return strings for ``IN (…)``; for none, a value that matches nothing."""
-    return ", ".join("'" + value.replace("'", "''") + "'" for value in values) or "NULL"
 
 
 def _by_target(notices: NoticesBySource) -> dict[str, frozenset[Flag]]:
