@@ -35,7 +35,10 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
-        "--before", type=Path, metavar="CHECKOUT", help="code of one worker: an earlier version"
+        "--before",
+        type=Path,
+        metavar="CHECKOUT",
+        help="an earlier version: code of the last stack, or of the first worker of a single one",
     )
     parser.add_argument("--stacks", type=int, default=1, help="stacks on the same Redis and index")
     some = parser.add_mutually_exclusive_group()

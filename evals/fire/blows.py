@@ -115,7 +115,7 @@ class Striker:
             case ["change", _]:
                 await self.operator.change_prices(blow.target)
                 self._journal.write("struck", what=blow.deed)
-            case ["fill" | "lock", "index" | "uploads" as which]:
+            case ["fill" | "lock" | "stall", "index" | "uploads" as which]:
                 await self._storage_fails(self._disks[which], blow)
             case ["drop", _]:
                 dropped = await self.operator.drop_versions()
@@ -191,20 +191,28 @@ class Striker:
             await asyncio.sleep(0.5)
 
     async def _storage_fails(self, disk: Disk, blow: Blow) -> None:
-        """Let a disk be full or read-only; the index is synced meanwhile, and again when it can be written."""
+        """Let a disk be full, read-only or stalled; the index is synced meanwhile, and again when it can be written."""
         if not disk.mounted:
             self._journal.write("left out", what=blow.deed)
             return
-        full, written = blow.deed.startswith("fill"), disk.folder.name == "index"
-        async with self._storage[disk.folder.name]:
-            await asyncio.to_thread(disk.fill if full else disk.lock)
+        begin, end = {
+            "fill": (disk.fill, disk.free),
+            "lock": (disk.lock, disk.unlock),
+            "stall": (disk.stall, disk.flow),
+        }[blow.deed.partition(" ")[0]]
+        written = disk.folder.name == "index"
+        async with self._storage[disk.folder.name], asyncio.TaskGroup() as group:
+            await asyncio.to_thread(begin)
             try:
-                status = await self.operator.sync() if written else None
-                self._journal.write("struck", what=blow.deed, status=status)
+                sync = group.create_task(self.operator.sync()) if written else None
+                if sync is not None and not blow.deed.startswith("stall"):
+                    await sync
+                self._journal.write("struck", what=blow.deed)
                 await asyncio.sleep(blow.lasts)
             finally:
-                await asyncio.to_thread(disk.free if full else disk.unlock)
-            if written:
+                await asyncio.to_thread(end)
+            if sync is not None:
+                await sync
                 await self.operator.sync()
 
 

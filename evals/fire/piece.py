@@ -60,7 +60,8 @@ class Plan:
     workers: int = 2
     #: on the same Redis and index
     stacks: int = 1
-    #: checkout of an earlier version, whose code the first worker of each stack runs; ``None``: all run this version
+    #: checkout of an earlier version: the last of several stacks runs its code, or the first worker of a single one;
+    #: ``None``: all run this version
     before: Path | None = None
     #: jobs that end before the piece does, however long they take
     fewest: int = 0
@@ -143,7 +144,8 @@ def _keeper(
     options: dict[str, object] = {
         "folder": str(plan.folder / name), "redis_url": redis, "workers": plan.workers, "concurrency": 8,
         "port": free_port("127.0.0.1"), "index": str(plan.folder / "index"), "overrides": environment,
-        "worker_overrides": {}, "before": plan.before and str(plan.before),
+        "worker_overrides": {}, "wholly_before": plan.stacks > 1,
+        "before": str(plan.before) if plan.before and number == plan.stacks else None,
         # one process ingests what is uploaded to any API
         "uploads": number == 1,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Disks of a run: small file systems in files, which can be full or read-only. Mounting needs root."""
+"""Disks of a run: small file systems in files, which can be full, read-only or stalled. Mounting needs root."""
 
 from __future__ import annotations
 
@@ -84,6 +84,14 @@ class Disk:
     def unlock(self) -> None:
         """Let it be written again."""
         _run("umount", "-l", str(self.folder))
+
+    def stall(self) -> None:
+        """Let every write wait. Its process cannot be killed meanwhile."""
+        _run("fsfreeze", "--freeze", str(self.folder))
+
+    def flow(self) -> None:
+        """Let what waits be written."""
+        _run("fsfreeze", "--unfreeze", str(self.folder))
 
 
 def _run(*command: str) -> bool:

@@ -11,15 +11,18 @@ from typing import Any
 import anyio
 
 from orchestrator.stack.folder import StackInfo
-from orchestrator.stack.options import WORKER, StackOptions
+from orchestrator.stack.options import API, WORKER, StackOptions
 from orchestrator.stack.up import run_stack
 
-#: runs the first worker from another checkout; its arguments: the checkout, the worker's number and its command
+#: runs a command from another checkout; its arguments: the checkout, the number of the process, of which the first runs
+#: it, and the command
 _BEFORE = '[ "$1" = 1 ] && cd "$0" && export PYTHONPATH="$0"; shift; exec "$@"'
 
 
 def options(given: dict[str, Any]) -> StackOptions:
     """Return the options that a run asks for, as JSON holds them."""
+    before, whole = given["before"], given["wholly_before"]
+    older = ("sh", "-c", _BEFORE, before)
     return StackOptions(
         environment=os.environ,
         folder=Path(given["folder"]),
@@ -33,7 +36,8 @@ def options(given: dict[str, Any]) -> StackOptions:
         worker_overrides=given["worker_overrides"],
         start_timeout=300.0,
         worker_grace=10.0,
-        worker_argv=("sh", "-c", _BEFORE, given["before"], "{number}", *WORKER) if given["before"] else WORKER,
+        worker_argv=(*older, "1" if whole else "{number}", *WORKER) if before else WORKER,
+        api_argv=(*older, "1", *API) if before and whole else API,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from evals.fire.memory import slope
 from evals.fire.schedule import WEATHERS, WEIGHTS, Sparing, blows
 from evals.fire.world.provider import FATES
 from evals.fire.world.stack import options
+from orchestrator.stack.options import API
 from orchestrator.stack.supervisor import RestartPolicy
 
 
@@ -97,9 +98,10 @@ def test_wandering_memory_has_no_sure_slope() -> None:
 
 def test_the_first_worker_alone_runs_the_version_before(tmp_path: Path) -> None:
     given = {"folder": "stack", "redis_url": "", "workers": 2, "concurrency": 1, "port": 0, "index": "",
-             "overrides": {}, "worker_overrides": {}, "uploads": True, "before": str(tmp_path)}  # fmt: skip
+             "overrides": {}, "worker_overrides": {}, "uploads": True, "before": str(tmp_path), "wholly_before": False}  # fmt: skip
     command = options(given).worker_argv[:5]
     assert command[-1] == "{number}"
+    assert options(given).api_argv == API
     shown = "import os; print(os.environ.get('PYTHONPATH'), os.getcwd())"
 
     def run(number: str) -> str:
@@ -108,3 +110,5 @@ def test_the_first_worker_alone_runs_the_version_before(tmp_path: Path) -> None:
 
     assert run("1") == f"{tmp_path} {tmp_path}"
     assert run("2") == f"{os.environ.get('PYTHONPATH')} {Path.cwd()}"
+    whole = options({**given, "wholly_before": True})
+    assert whole.worker_argv[:5] == whole.api_argv[:5] == (*command[:-1], "1")
