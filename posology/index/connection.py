@@ -11,8 +11,8 @@ from posology.index.places import Place, fault
 from posology.index.schema import TABLE
 
 
-def connect(place: Place) -> Any:
-    """Connect to LanceDB at a place.
+def connect(place: Place) -> tuple[Any, Any]:
+    """Connect to LanceDB at a place; return the connection, and its session, which holds caches of it alone.
 
     Raises:
         IndexFault: no index can be stored there, or there is no connection.
@@ -22,13 +22,17 @@ def connect(place: Place) -> Any:
 
     place.reach()
     try:
-        return lancedb.connect(place.uri, storage_options=place.storage_options)
+        session = lancedb.Session()
+        connection = lancedb.connect(
+            place.uri, storage_options=place.storage_options, session=session
+        )
     except (OSError, RuntimeError, ValueError) as error:
         if place.folder is None:
             raise fault(error, place.uri) from None
         raise IndexFault(
             f"no index can be stored at {place.uri}: {error}", index=place.uri
         ) from error
+    return connection, session
 
 
 def require(place: Place) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
-from posology.index.connection import open_table, translated
+from posology.index.connection import connect, open_table, translated
 from posology.index.maintenance import built, vector_index
 from posology.index.manifest import applied_files, unfinished
+from posology.index.places import Place
 from posology.index.schema import Meta
 from posology.index.sync.order import place
 from posology.index.tokens import fitting
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 FRESH = 5.0
 #: old versions kept open at a time
 OLD_VIEWS = 4
+#: bytes that LanceDB's caches may hold beyond twice what one version needs
+SPARE = 2 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,11 +85,15 @@ class IndexInfo:
 class Reader:
     """Passages that can be searched; :class:`~posology.index.store.Index` opens and writes them."""
 
-    def __init__(self, uri: str, connection: Any, table: Any, meta: Meta) -> None:
-        self.uri = uri
+    def __init__(self, place: Place, connection: Any, session: Any, table: Any, meta: Meta) -> None:
+        #: address of the index, with its credentials
+        self.place = place
+        self.uri = place.uri
         self.meta = meta
         #: LanceDB's, for the tables beside the passages
         self.connection = connection
+        #: holds LanceDB's caches
+        self.session = session
         #: how long a version stays readable after it is replaced
         self.keep = KEEP_VERSIONS
         self._view: View | None = None
@@ -95,6 +102,8 @@ class Reader:
         self._reading = table
         self._old: dict[int, View] = {}
         self._looked = 0.0
+        #: bytes of LanceDB's caches for one version; ``None``: not known yet
+        self._needed: int | None = None
         self._process = os.getpid()
 
     def require(self, embedder_name: str, dim: int) -> None:
@@ -163,6 +172,8 @@ class Reader:
             number = known[-1].number if known else table.version
             growth = known[-1].growth if known else None
             if view is None or (view.number, self._growth) != (number, growth):
+                if view is not None and self._renewed():
+                    table = self._open()
                 if known:
                     at(table, number, uri=self.uri, name=self.name, keep=self.keep)
                 view, self._reading = self._view_of(table, growth), table
@@ -184,6 +195,8 @@ class Reader:
         number = _number(version, self.name) if isinstance(version, str) else version
         if number is None or number == view.number:
             return view
+        if number not in self._old:
+            self._renewed()
         # its existence is checked each time, as for the newest
         table = self._open()
         found = at(table, number, uri=self.uri, name=self.name, keep=self.keep)
@@ -272,6 +285,20 @@ class Reader:
     def _view_of(self, table: Any, growth: Growth | None = None) -> View:
         with translated(self.uri):
             return View(table, uri=self.uri, name=self.name, built=built(table), growth=growth)
+
+    def _renewed(self) -> bool:
+        """Connect anew if the caches hold much that is no longer needed, and return whether that was done.
+
+        LanceDB keeps what was read of every version, up to gigabytes, however long ago the version was replaced.
+        """
+        held = int(self.session.size_bytes)
+        if self._needed is None:
+            self._needed = held
+        if held <= 2 * self._needed + SPARE:
+            return False
+        self.connection, self.session = connect(self.place)
+        self._needed, self._old = None, {}
+        return True
 
     def _same_process(self) -> None:
         if os.getpid() != self._process:

@@ -64,10 +64,8 @@ class Index(Reader):
     survive a fork.
     """
 
-    def __init__(self, place: Place, connection: Any, table: Any, meta: Meta) -> None:
-        super().__init__(place.uri, connection, table, meta)
-        #: address of the index, with its credentials
-        self.place = place
+    def __init__(self, place: Place, connection: Any, session: Any, table: Any, meta: Meta) -> None:
+        super().__init__(place, connection, session, table, meta)
         #: hold it across several writes, which then build on the newest version; each write also takes it by itself
         self.lock = WriteLock(place, taken=self._catch_up)
         #: handle for writing; readers use another one
@@ -114,7 +112,7 @@ class Index(Reader):
             codec_width=None if fit is None else fit.width,
         )
         with WriteLock(place):
-            connection = connect(place)
+            connection, _ = connect(place)
             if open_table(connection, where) is not None:
                 raise IndexFault(
                     f"{where} already holds an index: choose another place", index=where
@@ -147,7 +145,7 @@ class Index(Reader):
             raise IndexFault(
                 f"the index at {where} cannot be read: {error.strerror}", index=where
             ) from error
-        connection = connect(place)
+        connection, session = connect(place)
         table = open_table(connection, where)
         if table is None:
             raise missing
@@ -157,7 +155,7 @@ class Index(Reader):
                 f"the index at {where} was made by another version of Posology: build a new one",
                 index=where,
             )
-        return cls(place, connection, table, meta)
+        return cls(place, connection, session, table, meta)
 
     @classmethod
     def open_or_create(

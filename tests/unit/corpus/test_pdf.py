@@ -201,7 +201,7 @@ def test_the_process_of_pdfium_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, reason: str
 ) -> None:
     monkeypatch.setattr(process, name, value)
-    assert reason in _bad(list(pdf.read(write(tmp_path, ["One."] * 40)))).reason
+    assert reason in _bad(list(pdf.read(write(tmp_path, *[["One."] * 40] * 200)))).reason
 
 
 @pytest.mark.parametrize("size", ["0", "-10", "1e30", "0.0001"])

@@ -20,6 +20,7 @@ from posology.index import reader as reading
 from posology.index import store
 from posology.index.schema import TABLE, own_flags
 from posology.index.store import Index
+from posology.index.view import View
 from posology.testing.models.embedder import HashEmbedder
 from posology.types import Pages, Passage
 
@@ -180,6 +181,29 @@ def test_a_reader_takes_up_what_another_writes(
     assert reader.count() == 0
     monkeypatch.setattr(reading, "FRESH", -1.0)
     assert reader.count() == 1
+
+
+def test_replaced_versions_leave_the_caches(
+    index: Index, make_rows: MakeRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FRESH", -1.0)
+    monkeypatch.setattr(reading, "SPARE", 0)
+    reader = Index.open(index.uri)
+    held: list[int] = []
+    first: View | None = None
+    for number in range(12):
+        index.upsert(make_rows([replace(ASPIRIN, title=f"Aspirin {number}")]))
+        index.finish()
+        view = reader.view()
+        first = first or view
+        assert view.fetch(["p:1"])[0].passage.title == f"Aspirin {number}"
+        assert view.bm25("aspirin", 5).ids == ("p:1",)
+        held.append(reader.session.size_bytes)
+    assert max(held) < 4 * held[0]
+    # open views keep reading, and earlier versions are found by the new connection
+    assert first is not None
+    assert first.fetch(["p:1"])[0].passage.title == "Aspirin 0"
+    assert reader.view_at(first.number).fetch(["p:1"])[0].passage.title == "Aspirin 0"
 
 
 def test_none_is_said_with_what_to_do(tmp_path: Path) -> None:
