@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 
@@ -107,7 +108,11 @@ def refused(packages: Iterable[Package]) -> list[Package]:
     """Return the packages whose licence is not allowed."""
     listed = tomllib.loads(LICENCES.read_text(encoding="utf-8"))
     allowed, accepted = set(listed["allowed"]), listed["packages"]
-    return [one for one in packages if one.name not in accepted and not _may(one.licence, allowed)]
+    return [
+        one
+        for one in packages
+        if not any(fnmatch(one.name, name) for name in accepted) and not _may(one.licence, allowed)
+    ]
 
 
 def _may(expression: str, allowed: set[str]) -> bool:

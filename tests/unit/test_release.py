@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,15 @@ def test_every_exception_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     without = tmp_path / "licences.toml"
     without.write_text(text[: text.index("[packages]")] + "[packages]\n")
     monkeypatch.setattr(packages, "LICENCES", without)
-    names = [line.partition(" ")[0] for line in listed if line]
-    assert sorted(names) == [one.name for one in refused(needed()[0])]
+    names = [line.partition(" ")[0].strip('"') for line in listed if line]
+    # patterns are of packages for GPUs, which are not everywhere
+    patterns = [name for name in names if "*" in name]
+    found = [
+        one.name
+        for one in refused(needed()[0])
+        if not any(fnmatch(one.name, each) for each in patterns)
+    ]
+    assert sorted(name for name in names if "*" not in name) == found
 
 
 @pytest.mark.parametrize(
