@@ -164,7 +164,9 @@ class SqliteMemory:
         with suppress(OSError):
             # what compressors kept of the literature is nobody else's; the files beside it get the same mode
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(self._path, timeout=PATIENCE)
+        connection = sqlite3.connect(
+            self._path, timeout=PATIENCE, check_same_thread=False, factory=_Connection
+        )
         try:
             _write_ahead(connection)
             # the last writes may be lost if the machine fails, not if the process does: harmless
@@ -187,6 +189,15 @@ class SqliteMemory:
         new = told not in self._logged
         self._logged.add(told)
         return new
+
+
+class _Connection(sqlite3.Connection):
+    """Is closed when its thread has ended: Python 3.13 warns of connections that are only dropped."""
+
+    def __del__(self) -> None:
+        """Close it, in any thread; what could not be opened is closed."""
+        with suppress(sqlite3.ProgrammingError):
+            self.close()
 
 
 def _damaged(error: Exception) -> bool:

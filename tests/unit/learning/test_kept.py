@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -39,10 +40,12 @@ class Failing(HashEmbedder):
 def test_a_passage_is_encoded_once_in_all_runs(tmp_path: Path) -> None:
     inner = HashEmbedder()
     codec = TruncatingCodec(inner.name)
-    first = Stored(inner, Kept(tmp_path / "kept")).embed_passages(PASSAGES, SENTENCES, codec)
-    again = Stored(inner, Kept(tmp_path / "kept")).embed_passages(
-        PASSAGES[::-1] + PASSAGES[:1], SENTENCES[::-1] + SENTENCES[:1], codec
-    )
+    with closing(Kept(tmp_path / "kept")) as kept:
+        first = Stored(inner, kept).embed_passages(PASSAGES, SENTENCES, codec)
+    with closing(Kept(tmp_path / "kept")) as kept:
+        again = Stored(inner, kept).embed_passages(
+            PASSAGES[::-1] + PASSAGES[:1], SENTENCES[::-1] + SENTENCES[:1], codec
+        )
     assert inner.embedded == len(PASSAGES)
     direct = HashEmbedder().embed_passages(PASSAGES, SENTENCES, codec)
     for one, other, whole in zip(first, again[-2::-1], direct, strict=True):
@@ -61,21 +64,23 @@ def test_a_passage_is_encoded_once_in_all_runs(tmp_path: Path) -> None:
 
 def test_another_codec_or_none_is_another_encoding(tmp_path: Path) -> None:
     inner = HashEmbedder()
-    stored = Stored(inner, Kept(tmp_path / "kept"))
-    (without,) = stored.embed_passages(PASSAGES[:1], SENTENCES[:1])
-    (with_codes,) = stored.embed_passages(
-        PASSAGES[:1], SENTENCES[:1], TruncatingCodec(inner.name, width=4)
-    )
+    with closing(Kept(tmp_path / "kept")) as kept:
+        stored = Stored(inner, kept)
+        (without,) = stored.embed_passages(PASSAGES[:1], SENTENCES[:1])
+        (with_codes,) = stored.embed_passages(
+            PASSAGES[:1], SENTENCES[:1], TruncatingCodec(inner.name, width=4)
+        )
     assert without.tokens is None
     assert with_codes.tokens is not None
     assert inner.embedded == 2
 
 
 def test_an_interrupted_run_keeps_the_batches_that_were_done(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError):
-        Stored(Failing(), Kept(tmp_path / "kept")).embed_passages(PASSAGES, SENTENCES)
+    with closing(Kept(tmp_path / "kept")) as kept, pytest.raises(RuntimeError):
+        Stored(Failing(), kept).embed_passages(PASSAGES, SENTENCES)
     inner = HashEmbedder()
-    Stored(inner, Kept(tmp_path / "kept")).embed_passages(PASSAGES, SENTENCES)
+    with closing(Kept(tmp_path / "kept")) as kept:
+        Stored(inner, kept).embed_passages(PASSAGES, SENTENCES)
     assert inner.embedded == len(PASSAGES) - BATCH
 
 
@@ -88,11 +93,8 @@ def test_a_value_is_made_once(tmp_path: Path) -> None:
         return {"made": made}
 
     async def ask(what: object) -> object:
-        kept = Kept(tmp_path / "kept")
-        try:
+        with closing(Kept(tmp_path / "kept")) as kept:
             return await kept_json(kept, key_of(what), make)
-        finally:
-            kept.close()
 
     assert [anyio.run(ask, what) for what in ("a", "a", "b", "a")] == [
         {"made": n} for n in (1, 1, 2, 1)
