@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -127,7 +127,7 @@ async def test_the_newest_are_kept_and_unchanged_files_are_shared(
     index, folder, memory = tmp_path / "index", tmp_path / "backups", tmp_path / "memory.sqlite"
     (index / "data").mkdir(parents=True)
     (index / "data" / "1.lance").write_bytes(b"x" * 100)
-    with sqlite3.connect(memory) as opened:
+    with closing(sqlite3.connect(memory)) as opened, opened:
         opened.execute("create table t (a)")
         opened.execute("insert into t values (7)")
     sources = Sources(redis=redis_url, index=index, memory=memory)
@@ -139,7 +139,7 @@ async def test_the_newest_are_kept_and_unchanged_files_are_shared(
     second = await back_up(sources, folder, keep=2)
     assert (second.index_files, second.shared) == (2, 1)
     assert (second.folder / "index" / "data" / "1.lance").stat().st_nlink == 2
-    with sqlite3.connect(second.folder / "memory.sqlite") as copy:
+    with closing(sqlite3.connect(second.folder / "memory.sqlite")) as copy:
         assert copy.execute("select a from t").fetchall() == [(7,)]
     second.folder.rename(folder / "20260102T000000Z")
     (folder / "notes.txt").touch()
