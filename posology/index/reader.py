@@ -289,7 +289,7 @@ class Reader:
     def _renewed(self) -> bool:
         """Connect anew if the caches hold much that is no longer needed, and return whether that was done.
 
-        LanceDB keeps what was read of every version, up to gigabytes, however long ago the version was replaced.
+        LanceDB keeps what was read of every version, up to 7 GB by default, however long ago the version was replaced.
         """
         held = int(self.session.size_bytes)
         if self._needed is None:
