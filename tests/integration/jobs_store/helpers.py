@@ -77,10 +77,11 @@ class Bench:
     tenant: str
     clock: Clock = field(default_factory=Clock)
     deliveries: int = 0
+    retention: float = RETENTION
 
     @property
     def store(self) -> JobStore:
-        return JobStore(self.redis, self.url, clock=self.clock, retention=RETENTION)
+        return JobStore(self.redis, self.url, clock=self.clock, retention=self.retention)
 
     def worker(self, name: str = "w") -> WorkStore:
         return WorkStore(self.store, worker=name, lease=LEASE, losses=LOSSES)
