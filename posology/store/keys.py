@@ -40,6 +40,9 @@ WORKERS = "posology:workers"
 SWEPT = "posology:swept"
 #: present while an expired lease is ignored; since when, milliseconds
 AMNESTY = "posology:amnesty"
+#: time of the last sweep that looked whether the clock of Redis was put back, milliseconds: versions that do not look write
+#: :data:`SWEPT`, too
+CLOCK = "posology:clock"
 #: present for a while after the clock of Redis was put back
 PUT_BACK = "posology:put_back"
 DEFAULT_TENANT = "default"

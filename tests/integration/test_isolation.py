@@ -288,7 +288,7 @@ async def check_global(redis: Redis, name: str) -> None:
         case keys.DUE:
             named = (member.split("|") for member, score in found or () if score > 0)
             assert all(NAME.fullmatch(name) and ENDPOINT.fullmatch(one) for name, one in named)
-        case keys.SWEPT | keys.AMNESTY | keys.LOOKED | keys.PUT_BACK:
+        case keys.SWEPT | keys.AMNESTY | keys.LOOKED | keys.CLOCK | keys.PUT_BACK:
             assert found is None or found.isdecimal()
         case _:
             raise AssertionError(f"nobody has said what {name} may hold")

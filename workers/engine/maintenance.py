@@ -209,13 +209,14 @@ class Maintenance:
     async def _put_back(self) -> bool:
         """Return whether the clock of Redis was put back lately, by more than it takes to notice."""
         with translated(self._work.store.url):
-            now, last = await self._now(), await self._redis.get(keys.SWEPT)
+            now, last = await self._now(), await self._redis.get(keys.CLOCK)
             if last is not None and int(last) - now > int(self._work.lease * 1000):
                 # before the time of this sweep is written down, so that a crash in between repeats it
                 await self._redis.set(keys.PUT_BACK, now, px=_NOTICED)
                 # it would stand until the old time has come
                 await self._redis.delete(keys.LOOKED)
                 logger.warning("the clock of Redis was put back by %d s", (int(last) - now) // 1000)
+            await self._redis.set(keys.CLOCK, now)
             return bool(await self._redis.exists(keys.PUT_BACK))
 
     async def _amnesty(self) -> bool:

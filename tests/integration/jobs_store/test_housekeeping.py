@@ -326,8 +326,9 @@ async def test_after_the_clock_was_put_back_a_lease_still_ends(
     later = round((time.time() + hours) * 1000)
     for clock in (ago(0), ago(-2 * LEASE)):
         bench.clock = clock
-        # as the sweeps of before left it
-        await bench.redis.set(keys.SWEPT, later)
+        # as the sweeps of before left it; that of a worker of an earlier version came after
+        await bench.redis.set(keys.CLOCK, later)
+        await bench.redis.set(keys.SWEPT, round(time.time() * 1000))
         await bench.redis.set(keys.AMNESTY, later)
         assert broker.sent == []
         await house(bench, broker)._sweep()
