@@ -40,6 +40,11 @@ def main() -> None:
         metavar="CHECKOUT",
         help="an earlier version: code of the last stack, or of the first worker of a single one",
     )
+    parser.add_argument(
+        "--steady",
+        action="store_true",
+        help="keep jobs and replaced versions for 15 minutes, and upload revisions of the same documents",
+    )
     parser.add_argument("--stacks", type=int, default=1, help="stacks on the same Redis and index")
     some = parser.add_mutually_exclusive_group()
     kinds: dict[str, Any] = {"nargs": "+", "choices": WEIGHTS, "default": [], "metavar": "BLOW"}
@@ -62,6 +67,7 @@ def main() -> None:
             workers=given.workers,
             before=given.before and given.before.absolute(),
             stacks=given.stacks,
+            steady=given.steady,
             kinds=frozenset(given.only or WEIGHTS.keys() - set(given.without)),
         )
         asyncio.run(run(plan))

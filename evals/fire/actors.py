@@ -17,6 +17,12 @@ _OVER = frozenset({"succeeded", "failed", "cancelled", "expired"})
 #: seconds that a job may take
 DEADLINE = 90
 _FORMS = ("free", "yes_no", "yes_no_maybe")
+#: ended jobs that a tenant of a steady run remembers, and documents of which it uploads revisions
+_REMEMBERED, _REVISED = 300, 8
+#: seconds between two looks at what has not ended, in a steady run
+_SETTLE = 3.0
+#: mean seconds between two deeds of a user, and those in a steady run
+_PAUSE, _STEADY_PAUSE = 0.25, 1.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +55,7 @@ class Work:
         seed: of what they do.
         over: set when no more work begins.
         progress: is set when a job has ended.
+        steady: whether what ended is read to its end and forgotten, and uploads are revisions of the same few documents.
     """
 
     def __init__(
@@ -59,9 +66,11 @@ class Work:
         seed: str,
         over: asyncio.Event,
         progress: asyncio.Event,
+        *,
+        steady: bool = False,
     ) -> None:
         self.tenant, self.ways, self._journal, self._over = tenant, ways, journal, over
-        self._progress = progress
+        self._progress, self._steady = progress, steady
         self._draw = random.Random(f"{seed}:{tenant.name}")
         self._seed = seed
         self._numbers = 0
@@ -83,6 +92,55 @@ class Work:
         async with asyncio.TaskGroup() as group:
             for _ in range(self.tenant.users):
                 group.create_task(self._user())
+            if self._steady:
+                group.create_task(self._forget())
+
+    async def settle(self) -> bool:
+        """Look at everything that has not ended; return whether there is nothing of that."""
+        over = True
+        for job in self.ways.jobs:
+            self.jobs.setdefault(job, "unknown")
+        for batch in list(self.batches):
+            reply = await self.ways.http("GET", f"/v1/batches/{batch}")
+            ended = reply.status == 200 and reply.body["over"]
+            over &= ended
+            if ended and self._steady and await self.rows(batch):
+                self.batches.remove(batch)
+        for job, state in list(self.jobs.items()):
+            if state not in _OVER:
+                over &= await self.look(job) in _OVER
+        for name in list(self.ingests):
+            reply = await self.ways.http("GET", f"/v1/index/ingests/{name}")
+            if reply.status == 200 and reply.body["state"] in _OVER:
+                self.ingests.remove(name)
+            else:
+                over = False
+        return over
+
+    async def rows(self, batch: str) -> bool:
+        """Read the rows of a batch; return whether all were shown."""
+        after = 0
+        while True:
+            path = f"/v1/batches/{batch}/rows?limit=50" + (f"&after={after}" if after else "")
+            reply = await self.ways.http("GET", path, rows_of=batch)
+            if reply.status != 200:
+                return False
+            for row in reply.body["rows"]:
+                if row["job"]:
+                    self.jobs[row["job"]] = row["state"]
+            if reply.body["next"] is None:
+                return True
+            after = reply.body["next"]
+
+    async def _forget(self) -> None:
+        """Follow everything to its end, and forget the oldest: the service removes it when its retention is over."""
+        while not self._over.is_set():
+            await self.settle()
+            ended = [job for job, state in self.jobs.items() if state in _OVER]
+            for job in ended[:-_REMEMBERED]:
+                del self.jobs[job]
+                self.ways.jobs.discard(job)
+            await asyncio.sleep(_SETTLE)
 
     async def _user(self) -> None:
         deeds: dict[str, Callable[[], Awaitable[None]]] = {
@@ -92,9 +150,10 @@ class Work:
             "command": self._command, "estimate": self._estimate,
         }  # fmt: skip
         names, weights = zip(*self.tenant.weights.items(), strict=True)
+        pause = _STEADY_PAUSE if self._steady else _PAUSE
         while not self._over.is_set():
             await deeds[self._draw.choices(names, weights)[0]]()
-            await asyncio.sleep(self._draw.expovariate(4.0))
+            await asyncio.sleep(self._draw.expovariate(1 / pause))
 
     def _question(self) -> tuple[str, str]:
         """A new question and an idempotency key."""
@@ -223,8 +282,11 @@ class Work:
 
     async def _upload(self) -> None:
         self._numbers += 1
-        one = document(1000 + self._numbers, 1)
-        name = f"up:{self.tenant.name}-{self._seed}-{self._numbers}"
+        number, revision = self._numbers, 1
+        if self._steady:
+            number, revision = number % _REVISED, number
+        one = document(1000 + number, revision)
+        name = f"up:{self.tenant.name}-{self._seed}-{number}"
         mine = Document(id=name, title=one.title, text=one.text)
         self._journal.write("document", id=mine.id, text=mine.text)
         path = f"/v1/index/files?name={self.tenant.name}-{self._numbers}.jsonl"
@@ -276,48 +338,14 @@ async def drain(work: Work, patience: float) -> bool:
     over = False
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):
-            over = await _ended(work)
+            while True:
+                if over := await work.settle():
+                    break
+                await asyncio.sleep(1.0)
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):
             for batch in work.batches:
-                await _rows(work, batch)
+                await work.rows(batch)
             for job in list(work.jobs):
                 await work.look(job)
     return over
-
-
-async def _ended(work: Work) -> bool:
-    while True:
-        over = True
-        for job in work.ways.jobs:
-            work.jobs.setdefault(job, "unknown")
-        for batch in work.batches:
-            reply = await work.ways.http("GET", f"/v1/batches/{batch}")
-            over &= reply.status == 200 and reply.body["over"]
-        for job, state in list(work.jobs.items()):
-            if state not in _OVER:
-                over &= await work.look(job) in _OVER
-        for name in list(work.ingests):
-            reply = await work.ways.http("GET", f"/v1/index/ingests/{name}")
-            if reply.status == 200 and reply.body["state"] in _OVER:
-                work.ingests.remove(name)
-            else:
-                over = False
-        if over:
-            return True
-        await asyncio.sleep(1.0)
-
-
-async def _rows(work: Work, batch: str) -> None:
-    after = 0
-    while True:
-        path = f"/v1/batches/{batch}/rows?limit=50" + (f"&after={after}" if after else "")
-        reply = await work.ways.http("GET", path, rows_of=batch)
-        if reply.status != 200:
-            return
-        for row in reply.body["rows"]:
-            if row["job"]:
-                work.jobs[row["job"]] = row["state"]
-        if reply.body["next"] is None:
-            return
-        after = reply.body["next"]

@@ -71,14 +71,26 @@ def _line(pid: int) -> str:
     return "" if "launch.py" in line else line
 
 
-async def sample(journal: Journal, processes: Processes, server: RedisServer, index: Path) -> None:
+async def sample(
+    journal: Journal,
+    processes: Processes,
+    server: RedisServer,
+    index: Path,
+    tenants: Sequence[str],
+) -> None:
     """Write samples until cancelled."""
     while True:
-        await asyncio.to_thread(_sample, journal, processes, server, index)
+        await asyncio.to_thread(_sample, journal, processes, server, index, tenants)
         await asyncio.sleep(EVERY)
 
 
-def _sample(journal: Journal, processes: Processes, server: RedisServer, index: Path) -> None:
+def _sample(
+    journal: Journal,
+    processes: Processes,
+    server: RedisServer,
+    index: Path,
+    tenants: Sequence[str],
+) -> None:
     for part in PARTS:
         for pid in processes.of(part):
             with suppress(OSError, ValueError):
@@ -88,6 +100,12 @@ def _sample(journal: Journal, processes: Processes, server: RedisServer, index: 
     with suppress(redis.RedisError, OSError), server.client() as client:
         used = client.info("memory")["used_memory"]
         journal.write("sample", what="redis data", pid=0, bytes=used, keys=client.dbsize())
+        # entries stay until an operator archives them
+        books = sum(
+            client.memory_usage(f"posology:{{{name}}}:ledger", samples=0) or 0 for name in tenants
+        )
+        journal.write("sample", what="ledgers", pid=0, bytes=books)
+        journal.write("sample", what="redis data but ledgers", pid=0, bytes=used - books)
     size = 0
     for place, _, files in os.walk(index):
         # what a blow fills the disk with is hidden

@@ -41,6 +41,8 @@ _RAISE, _EVERY = 0.01, 20.0
 _START = 60.0
 #: seconds after the last blow for everything to end
 _PATIENCE = 600.0
+#: days for which a steady run keeps ended jobs and replaced versions of the index: a quarter of an hour
+_KEPT = 15 / 24 / 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +69,8 @@ class Plan:
     fewest: int = 0
     #: of blows
     kinds: frozenset[str] = frozenset(WEIGHTS)
+    #: whether what is kept does not grow: retention is short, and uploads replace documents
+    steady: bool = False
 
     @property
     def name(self) -> str:
@@ -93,7 +97,7 @@ async def run(plan: Plan) -> None:
     async with AsyncExitStack() as stack:
         stack.callback(journal.close)
         journal.write("piece", seed=plan.seed, number=plan.number, seconds=plan.seconds, every=plan.every,
-                      stacks=plan.stacks, before=plan.before)  # fmt: skip
+                      stacks=plan.stacks, before=plan.before, steady=plan.steady)  # fmt: skip
         disks = {name: Disk(folder / name) for name in ("index", "uploads")}
         for disk in disks.values():
             await asyncio.to_thread(disk.mount)
@@ -128,7 +132,7 @@ async def run(plan: Plan) -> None:
         over = asyncio.Event()
         works = [
             Work(tenant, Ways(journal, tenant=tenant.name, key=keys[tenant.name], urls=urls, environment=direct),
-                 journal, plan.name, over, striker.progress)
+                 journal, plan.name, over, striker.progress, steady=plan.steady)
             for tenant in some
         ]  # fmt: skip
         await _work(plan, works, striker, journal, processes, server, over)
@@ -162,7 +166,9 @@ async def _work(
     over: asyncio.Event,
 ) -> None:
     """Let tenants work for the time of the piece, and wait for all ends."""
-    sampling = asyncio.create_task(sample(journal, processes, server, plan.folder / "index"))
+    sampling = asyncio.create_task(
+        sample(journal, processes, server, plan.folder / "index", tuple(TENANTS))
+    )
     raising = asyncio.create_task(_raise(plan, striker))
     try:
         async with asyncio.TaskGroup() as group:
@@ -225,7 +231,9 @@ def _environment(plan: Plan, provider: str) -> dict[str, str]:
     encoder = folder / "encoder" / "model"
     if not encoder.exists():
         save_tiny_encoder(encoder.parent)
+    kept = {"POSOLOGY_RETENTION_DAYS": str(_KEPT), "POSOLOGY_KEEP_VERSIONS": str(_KEPT)}
     return {
+        **(kept if plan.steady else {}),
         "POSOLOGY_CONFIG": "off",
         "POSOLOGY_HOME": str(folder / "home"),
         "POSOLOGY_INDEX": str(folder / "index"),
