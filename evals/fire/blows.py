@@ -105,7 +105,7 @@ class Striker:
                 self._journal.write("struck", what=blow.deed)
                 await asyncio.sleep(blow.lasts)
                 self._network.mend(reset=blow.target % 2 == 0)
-            case ["slow", _]:
+            case ["slow", "network"]:
                 self._network.delay = 0.02
                 self._journal.write("struck", what=blow.deed)
                 await asyncio.sleep(blow.lasts)
@@ -115,7 +115,7 @@ class Striker:
             case ["change", _]:
                 await self.operator.change_prices(blow.target)
                 self._journal.write("struck", what=blow.deed)
-            case ["fill" | "lock" | "stall", "index" | "uploads" as which]:
+            case ["fill" | "lock" | "stall" | "slow", "index" | "uploads" as which]:
                 await self._storage_fails(self._disks[which], blow)
             case ["drop", _]:
                 dropped = await self.operator.drop_versions()
@@ -191,7 +191,7 @@ class Striker:
             await asyncio.sleep(0.5)
 
     async def _storage_fails(self, disk: Disk, blow: Blow) -> None:
-        """Let a disk be full, read-only or stalled; the index is synced meanwhile, and again when it can be written."""
+        """Let a disk be full, read-only, stalled or slow; the index is synced meanwhile, and again when it can be written."""
         if not disk.mounted:
             self._journal.write("left out", what=blow.deed)
             return
@@ -199,13 +199,14 @@ class Striker:
             "fill": (disk.fill, disk.free),
             "lock": (disk.lock, disk.unlock),
             "stall": (disk.stall, disk.flow),
+            "slow": (disk.slow, disk.hasten),
         }[blow.deed.partition(" ")[0]]
         written = disk.folder.name == "index"
         async with self._storage[disk.folder.name], asyncio.TaskGroup() as group:
             await asyncio.to_thread(begin)
             try:
                 sync = group.create_task(self.operator.sync()) if written else None
-                if sync is not None and not blow.deed.startswith("stall"):
+                if sync is not None and begin in (disk.fill, disk.lock):
                     await sync
                 self._journal.write("struck", what=blow.deed)
                 await asyncio.sleep(blow.lasts)

@@ -32,6 +32,7 @@ WEIGHTS = {
     "restart redis": 3, "stop redis": 4, "fill redis": 5, "fill disk": 3, "shift clock": 5, "cut network": 6, "slow network": 4, "weather": 25,
     "sync": 5, "rebuild": 2, "drop versions": 4, "change prices": 3,
     "fill index": 3, "lock index": 2, "fill uploads": 3, "lock uploads": 2, "stall index": 3, "stall uploads": 2,
+    "slow index": 2, "slow uploads": 1,
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def test_a_short_run_under_fire_keeps_every_promise(tmp_path: Path) -> None:
-    asyncio.run(run(Plan(folder=tmp_path, seed=3, number=1, seconds=40.0, every=5.0, fewest=30)))
+    asyncio.run(run(Plan(folder=tmp_path, seed=3, number=1, seconds=120.0, every=4.0, fewest=60)))
     seen = load(tmp_path)
     verdict = check(seen)
     assert verdict.findings == (), report(seen, verdict)

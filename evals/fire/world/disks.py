@@ -1,10 +1,12 @@
-"""Disks of a run: small file systems in files, which can be full, read-only or stalled. Mounting needs root."""
+"""Disks of a run: small file systems in files, which can be full, read-only, stalled or slow. Mounting needs root."""
 
 from __future__ import annotations
 
 import errno
 import os
 import subprocess
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from pathlib import Path
 _SIZE = 2**30
 #: takes all room that is left
 _FILLER = ".filler"
+#: seconds for which writes to a slow disk wait, and pass
+_WAITS, _PASSES = 0.15, 0.05
 
 
 class Disk:
@@ -26,6 +30,8 @@ class Disk:
         self._image = folder.with_name(f"{folder.name}.img")
         #: whether it is mounted: where that is not permitted, the folder is one of the machine's disk
         self.mounted = False
+        self._fast = threading.Event()
+        self._slowing: threading.Thread | None = None
 
     def mount(self) -> None:
         """Mount it where that is permitted, and make it before if there is none.
@@ -92,6 +98,25 @@ class Disk:
     def flow(self) -> None:
         """Let what waits be written."""
         _run("fsfreeze", "--unfreeze", str(self.folder))
+
+    def slow(self) -> None:
+        """Let writes pass for a moment at a time, a quarter of the time in all."""
+        self._fast.clear()
+        self._slowing = threading.Thread(target=self._alternate)
+        self._slowing.start()
+
+    def hasten(self) -> None:
+        """Let it be as fast as it is."""
+        self._fast.set()
+        if self._slowing is not None:
+            self._slowing.join()
+
+    def _alternate(self) -> None:
+        while not self._fast.is_set():
+            self.stall()
+            time.sleep(_WAITS)
+            self.flow()
+            self._fast.wait(_PASSES)
 
 
 def _run(*command: str) -> bool:
