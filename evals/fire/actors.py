@@ -18,7 +18,7 @@ _OVER = frozenset({"succeeded", "failed", "cancelled", "expired"})
 DEADLINE = 90
 _FORMS = ("free", "yes_no", "yes_no_maybe")
 #: ended jobs that a tenant of a steady run remembers, and documents of which it uploads revisions
-_REMEMBERED, _REVISED = 300, 8
+REMEMBERED, _REVISED = 300, 8
 #: seconds between two looks at what has not ended, in a steady run
 _SETTLE = 3.0
 #: mean seconds between two deeds of a user, and those in a steady run
@@ -93,7 +93,7 @@ class Work:
             for _ in range(self.tenant.users):
                 group.create_task(self._user())
             if self._steady:
-                group.create_task(self._forget())
+                group.create_task(self._follow())
 
     async def settle(self) -> bool:
         """Look at everything that has not ended; return whether there is nothing of that."""
@@ -132,14 +132,18 @@ class Work:
                 return True
             after = reply.body["next"]
 
-    async def _forget(self) -> None:
-        """Follow everything to its end, and forget the oldest: the service removes it when its retention is over."""
+    def forget(self) -> None:
+        """Forget the oldest jobs that have ended: the service removes them when their retention is over."""
+        ended = [job for job, state in self.jobs.items() if state in _OVER]
+        for job in ended[:-REMEMBERED]:
+            del self.jobs[job]
+            self.ways.jobs.discard(job)
+
+    async def _follow(self) -> None:
+        """Follow everything to its end."""
         while not self._over.is_set():
             await self.settle()
-            ended = [job for job, state in self.jobs.items() if state in _OVER]
-            for job in ended[:-_REMEMBERED]:
-                del self.jobs[job]
-                self.ways.jobs.discard(job)
+            self.forget()
             await asyncio.sleep(_SETTLE)
 
     async def _user(self) -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evals.fire.actors import REMEMBERED, Work
 from evals.fire.checker import load
 from evals.fire.corpus import document
 from evals.fire.journal import Journal, last_number
 from evals.fire.memory import slope
+from evals.fire.piece import tenants
 from evals.fire.schedule import WEATHERS, WEIGHTS, Sparing, blows
+from evals.fire.ways import Reply, Ways
+from evals.fire.world.disks import Disk
 from evals.fire.world.provider import FATES
 from evals.fire.world.stack import options
 from orchestrator.stack.options import API
@@ -112,3 +119,56 @@ def test_the_first_worker_alone_runs_the_version_before(tmp_path: Path) -> None:
     assert run("2") == f"{os.environ.get('PYTHONPATH')} {Path.cwd()}"
     whole = options({**given, "wholly_before": True})
     assert whole.worker_argv[:5] == whole.api_argv[:5] == (*command[:-1], "1")
+
+
+def test_a_slow_disk_lets_writes_pass_in_turn_and_is_whole_in_the_end(tmp_path: Path) -> None:
+    told: list[str] = []
+    thrice = threading.Event()
+
+    class Heard(Disk):
+        def stall(self) -> None:
+            told.append("stall")
+
+        def flow(self) -> None:
+            told.append("flow")
+            if told.count("flow") == 3:
+                thrice.set()
+
+    disk = Heard(tmp_path)
+    disk.slow()
+    assert thrice.wait(30)
+    disk.hasten()
+    assert told == ["stall", "flow"] * (len(told) // 2)
+    assert len(told) >= 6
+
+
+class _Ended(Ways):
+    """A service whose jobs and batches have all ended."""
+
+    async def http(self, verb: str, path: str, **more: Any) -> Reply:
+        name = path.split("/")[3]
+        if path.endswith("/rows?limit=50"):
+            rows = [{"job": f"job_{name}{n}", "state": "succeeded"} for n in range(REMEMBERED)]
+            return Reply(status=200, body={"rows": rows, "next": None})
+        return Reply(status=200, body={"over": True, "state": "succeeded", "result": None})
+
+
+def test_a_steady_tenant_reads_its_batches_to_the_end_and_remembers_the_latest_jobs(
+    tmp_path: Path,
+) -> None:
+    async def settle() -> Work:
+        journal = Journal(tmp_path / "records-0001.jsonl", first=1)
+        ways = _Ended(journal, tenant="ample", key="key", urls=["http://127.0.0.1"], environment={})
+        over = asyncio.Event()
+        work = Work(tenants(1)[0], ways, journal, "1-1", over, asyncio.Event(), steady=True)
+        work.jobs = {f"job_old{n}": "running" for n in range(5)}
+        work.batches = {"batch_1"}
+        assert await work.settle()
+        work.forget()
+        await ways.close()
+        journal.close()
+        return work
+
+    work = asyncio.run(settle())
+    assert not work.batches
+    assert list(work.jobs) == [f"job_batch_1{n}" for n in range(REMEMBERED)]
