@@ -24,6 +24,8 @@ PARTS = {"worker": "workers.app", "api": "orchestrator.api.app", "ingest": "uplo
 EVERY = 5.0
 #: seconds from the start of a process until its caches are filled, or the share of its life if that is longer
 _WARM, _WARM_SHARE = 120.0, 0.25
+#: seconds until the index has versions of every age: it keeps each for an hour at least
+_FILLED = 3_900.0
 #: fewest samples of a line
 _FEWEST = 12
 #: seconds whose samples become one point of a line that is long enough: samples of a few seconds are not independent
@@ -190,7 +192,8 @@ def slopes(records: Iterable[Mapping[str, Any]]) -> list[Slope]:
     for what, processes in sorted(lines.items()):
         points = max(processes.values(), key=lambda line: line[-1][0] - line[0][0])
         begin, end = points[0][0], points[-1][0]
-        begin += max(_WARM, _WARM_SHARE * (end - begin))
+        warm_up = _FILLED if what == "index disk" and end - begin > 1.5 * _FILLED else _WARM
+        begin += max(warm_up, _WARM_SHARE * (end - begin))
         warm = [point for point in points if point[0] >= begin]
         if len(warm) >= _FEWEST:
             found.append(slope(what, warm))
