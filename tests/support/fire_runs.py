@@ -14,9 +14,15 @@ WORDS = {"alpha": ALPHA, "beta": BETA}
 CAP, BOUND, COST = 1_000_000, 600_000, 100_000
 TEXT = "Aspirin lowered the risk of stroke. It raised that of bleeding."
 DAY = "2026-01-15"
-#: digests of the price lists before and after a change; by the second one, all costs twice as much
-LISTS = {"11111111": (100, 400), "22222222": (200, 800)}
-BEFORE, AFTER = LISTS
+#: digests of price lists before and after a change, and of later ones, by which all costs twice, three
+#: times and half as much as by the first
+LISTS = {
+    "11111111": (100, 400),
+    "22222222": (200, 800),
+    "33333333": (300, 1_200),
+    "44444444": (50, 200),
+}
+BEFORE, AFTER, LATER, LATEST = LISTS
 
 
 class Recorder:

@@ -50,8 +50,8 @@ class Prices:
     def due(self, request: Record, entry: Mapping[str, str]) -> int | None:
         """Return what the ledger must charge for a request, nano-dollars; ``None``: the provider does not say.
 
-        That is the provider's bill, unless the entry names another list, and the request was under way at a change
-        between the two. Then it is the price by the entry's list.
+        That is the provider's bill, unless the entry names another list, and both lists were in force while the
+        request was under way. Then it is the price by the entry's list.
 
         Args:
             request: of the provider's books.
@@ -62,15 +62,19 @@ class Prices:
         theirs = self._digests.get(request.get("prices", -1))
         if billed is None or theirs is None or name not in self._lists or name == theirs:
             return billed
-        if not any(self._during(change, request, {name, theirs}) for change in self._changes):
+        if not {name, theirs} <= self._met(request):
             return billed
         price_in, price_out = self._lists[name]
         tokens_in, tokens_out = request["tokens"]
         return int((tokens_in * price_in + tokens_out * price_out) // request["share"])
 
-    @staticmethod
-    def _during(change: Change, request: Record, lists: set[str]) -> bool:
-        if change.lists != lists or request["arrived"] > change.done:
-            return False
-        # a batch is paid when its results are fetched
-        return bool(request["played"] == "batch" or request["ended"] >= change.begun)
+    def _met(self, request: Record) -> frozenset[str]:
+        """Lists of the changes that a request met. A batch is paid when its results are fetched, any time later."""
+        late = request["played"] == "batch"
+        return frozenset().union(
+            *(
+                change.lists
+                for change in self._changes
+                if request["arrived"] <= change.done and (late or request["ended"] >= change.begun)
+            )
+        )

@@ -17,6 +17,8 @@ from tests.support.fire_runs import (
     BOUND,
     CAP,
     COST,
+    LATER,
+    LATEST,
     Recorder,
     answer,
     clean,
@@ -227,6 +229,29 @@ def test_a_batch_may_be_fetched_in_the_next_piece_which_has_other_prices() -> No
     run.attempt("a9", "alpha", ("settle", COST, True), prices=BEFORE)
     run.snapshot("alpha")
     assert check(run.run).findings == ()
+
+
+def test_a_batch_may_be_fetched_two_changes_of_prices_later() -> None:
+    run = clean()
+    run.billed("a9", "alpha", "d9", prices=AFTER)
+    run.books[-1]["played"] = "batch"
+    for prices in (LATER, LATEST):
+        run.listed(prices)
+        run.write("priced")
+    run.attempt("a9", "alpha", ("settle", COST // 2, True), prices=LATEST)
+    run.snapshot("alpha")
+    assert check(run.run).findings == ()
+
+
+def test_no_batch_is_charged_by_a_list_that_was_replaced_before_it() -> None:
+    run = clean()
+    run.listed(LATEST)
+    run.write("priced")
+    run.billed("a9", "alpha", "d9", prices=LATEST)
+    run.books[-1]["played"] = "batch"
+    run.attempt("a9", "alpha", ("settle", COST, True), prices=BEFORE)
+    run.snapshot("alpha")
+    assert kinds(run) == {Kind.WRONG_CHARGE}
 
 
 def test_every_kind_is_planted() -> None:
