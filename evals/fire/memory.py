@@ -24,7 +24,7 @@ PARTS = {"worker": "workers.app", "api": "orchestrator.api.app", "ingest": "uplo
 EVERY = 5.0
 #: seconds from the start of a process until its caches are filled, or the share of its life if that is longer
 _WARM, _WARM_SHARE = 120.0, 0.25
-#: seconds until the index has versions of every age: it keeps each for an hour at least
+#: the same of a steady run, in which the index keeps each version for an hour, and readers know them all
 _FILLED = 3_900.0
 #: fewest samples of a line
 _FEWEST = 12
@@ -183,7 +183,10 @@ def _means(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 def slopes(records: Iterable[Mapping[str, Any]]) -> list[Slope]:
     """Return a line for the longest-lived process of each part and figure, without its warm-up."""
     lines: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    steady = False
     for record in records:
+        if record["kind"] == "piece":
+            steady = steady or record.get("steady", False)
         if record["kind"] == "sample":
             for name in ("rss", "threads", "files", "bytes", "keys", "disk"):
                 if name in record:
@@ -192,8 +195,7 @@ def slopes(records: Iterable[Mapping[str, Any]]) -> list[Slope]:
     for what, processes in sorted(lines.items()):
         points = max(processes.values(), key=lambda line: line[-1][0] - line[0][0])
         begin, end = points[0][0], points[-1][0]
-        warm_up = _FILLED if what == "index disk" and end - begin > 1.5 * _FILLED else _WARM
-        begin += max(warm_up, _WARM_SHARE * (end - begin))
+        begin += max(_FILLED if steady else _WARM, _WARM_SHARE * (end - begin))
         warm = [point for point in points if point[0] >= begin]
         if len(warm) >= _FEWEST:
             found.append(slope(what, warm))
