@@ -16,6 +16,7 @@ from pathlib import Path
 from evals.fire.actors import Tenant, Work, drain
 from evals.fire.blows import Striker
 from evals.fire.corpus import COUNT, document, write
+from evals.fire.drill import Drill
 from evals.fire.journal import Journal, last_number
 from evals.fire.memory import Processes, sample
 from evals.fire.schedule import WEIGHTS, blows
@@ -41,6 +42,8 @@ _RAISE, _EVERY = 0.01, 20.0
 _START = 60.0
 #: seconds after the last blow for everything to end
 _PATIENCE = 600.0
+#: share of a piece after which a backup is made
+_BACKUP = 0.7
 #: days for which a steady run keeps ended jobs and replaced versions of the index: a quarter of an hour
 _KEPT = 15 / 24 / 60
 
@@ -135,9 +138,11 @@ async def run(plan: Plan) -> None:
                  journal, plan.name, over, striker.progress, steady=plan.steady)
             for tenant in some
         ]  # fmt: skip
-        await _work(plan, works, striker, journal, processes, server, over)
+        drill = Drill(journal, striker.operator, server, folder, plan.number)
+        await _work(plan, works, striker, drill, journal, processes, server, over)
         await asyncio.to_thread(watch.close)
         await asyncio.to_thread(_export, server, folder, tuple(TENANTS))
+        await drill.practise()
 
 
 def _keeper(
@@ -160,6 +165,7 @@ async def _work(
     plan: Plan,
     works: list[Work],
     striker: Striker,
+    drill: Drill,
     journal: Journal,
     processes: Processes,
     server: RedisServer,
@@ -178,6 +184,7 @@ async def _work(
                 group.create_task(
                     striker.run(blows(plan.name, plan.seconds, plan.every, plan.kinds), over)
                 )
+            group.create_task(drill.back_up(_BACKUP * plan.seconds))
             await asyncio.sleep(plan.seconds)
             await _enough(works, plan.fewest)
             over.set()
@@ -185,6 +192,8 @@ async def _work(
         await striker.weather("fair")
         journal.write("healed")
         ended = await asyncio.gather(*(drain(work, _PATIENCE) for work in works))
+        await drill.retry(works)
+        ended += await asyncio.gather(*(drain(work, _PATIENCE) for work in works))
         if all(ended) and await _at_rest(server):
             journal.write("drained")
     finally:

@@ -45,6 +45,7 @@ def report(run: Run, verdict: Verdict) -> str:
          f"{money.repriced}, {_dollars(money.repriced_charged)} beyond what was billed"),
         ("changes of counters replayed, snapshots", f"{caps.steps:,}, {caps.snapshots}"),
         ("most of a cap that was taken", f"{caps.peak:.2%}"),
+        ("commands of the runbook", _counted(Counter(record["page"] for record in run.of("drill"))) or "none"),
         ("quotes compared", f"{verdict.quotes:,}"),
         ("**overshoot**", _dollars(caps.overshoot)),
         ("**lost**", str(lost)),
@@ -52,6 +53,7 @@ def report(run: Run, verdict: Verdict) -> str:
         ("**wrong quotes**", str(verdict.count(Kind.WRONG_QUOTE))),
         ("**ends of the stack**", str(verdict.count(Kind.STACK_ENDED))),
         ("**internal errors**", str(verdict.count(Kind.INTERNAL_ERROR))),
+        ("**commands that ended otherwise than the runbook says**", str(verdict.count(Kind.RUNBOOK))),
         ("**leaks**", str(verdict.count(Kind.LEAK))),
         ("**findings**", str(len(verdict.findings))),
     ]  # fmt: skip

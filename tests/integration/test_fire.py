@@ -27,3 +27,5 @@ def test_a_short_run_under_fire_keeps_every_promise(tmp_path: Path) -> None:
     assert list(seen.of("drained"))
     assert list(seen.of("struck"))
     assert verdict.jobs.total()
+    pages = {record["page"] for record in seen.of("drill")}
+    assert {"Restore a backup", "Reconciliation finds drift", "Redis is full"} <= pages

@@ -47,6 +47,8 @@ class Kind(StrEnum):
     INTERNAL_ERROR = "internal error"
     #: ``posology up`` ended by itself, although kills stay below its limit
     STACK_ENDED = "stack ended"
+    #: a command of the runbook that ended otherwise than its page says
+    RUNBOOK = "runbook"
     #: a word of one tenant in what another one, or the provider for another one, was sent
     LEAK = "cross-tenant leak"
 

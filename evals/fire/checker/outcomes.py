@@ -33,6 +33,10 @@ def outcomes(run: Run) -> Iterator[Finding]:
                 f"posology {record['command']} ended with exit status {_DEFECT} at {record['at']}"
             )
             yield Finding(kind=Kind.INTERNAL_ERROR, detail=detail)
+    for record in run.of("drill"):
+        if record["status"] not in record["may"]:
+            detail = f"{record['page']}: posology {record['command']} ended with exit status {record['status']}"
+            yield Finding(kind=Kind.RUNBOOK, detail=detail)
     for record in run.of("stack ended"):
         detail = f"posology up ended with exit status {record['status']} at {record['at']}"
         yield Finding(kind=Kind.STACK_ENDED, detail=detail)
@@ -68,7 +72,8 @@ def _retried(asked: Sequence[Exchange]) -> dict[str, list[int]]:
     """Requests to run a job again. One whose reply was lost may have been obeyed."""
     found: dict[str, list[int]] = defaultdict(list)
     for exchange in asked:
-        if job := exchange.request.get("retries"):
+        retries = exchange.request.get("retries", ())
+        for job in (retries,) if isinstance(retries, str) else retries:
             found[job].append(exchange.request["n"])
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -33,38 +34,46 @@ class RedisServer:
 
     Args:
         folder: of its data.
+        clock_of: another one, whose clock it begins with; ``None``: it has the clock of the machine, or of the piece before.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock_of: RedisServer | None = None) -> None:
         folder.mkdir(exist_ok=True)
         self.port = free_port("127.0.0.1")
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         #: how far its clock is ahead, as libfaketime reads it
-        self._clock = (folder / "clock").absolute()
+        self.clock = (folder / "clock").absolute()
+        if clock_of is not None:
+            shutil.copy(clock_of.clock, self.clock)
 
     def begin_before_midnight(self, seconds: float) -> None:
         """Put its clock some seconds before the end of the month, unless an earlier piece has put it somewhere."""
         now = datetime.now(UTC)
         first = (now.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0)
-        if not self._clock.exists():
+        if not self.clock.exists():
             self._set(round((first - now).total_seconds() - seconds))
 
     def shift(self, seconds: int) -> bool:
         """Put its clock forward or, with a negative number, back; return whether that is possible here."""
         if not _FAKETIME.exists():
             return False
-        self._set(int(self._clock.read_text(encoding="ascii")) + seconds)
+        self._set(int(self.clock.read_text(encoding="ascii")) + seconds)
         return True
 
     def _set(self, ahead: int) -> None:
-        draft = self._clock.with_suffix(".part")
+        draft = self.clock.with_suffix(".part")
         draft.write_text(f"{ahead:+d}\n", encoding="ascii")
-        draft.replace(self._clock)
+        draft.replace(self.clock)
 
     def fill_disk(self) -> None:
         """Let its file grow by few bytes more: Redis ends within a write, and its file with a torn command."""
-        size = (self._folder / "appendonly.aof").stat().st_size + 700
+        # since Redis 7 a folder of files, of which the last one is written
+        files = [*self._folder.glob("appendonlydir/*.incr.aof"), self._folder / "appendonly.aof"]
+        written = max(
+            (path for path in files if path.exists()), key=lambda path: path.stat().st_mtime
+        )
+        size = written.stat().st_size + 700
         resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (size, size))
 
     def gone(self, seconds: float) -> bool:
@@ -111,9 +120,9 @@ class RedisServer:
                 time.sleep(0.05)
 
     def _environment(self) -> dict[str, str]:
-        if not _FAKETIME.exists() or not self._clock.exists():
+        if not _FAKETIME.exists() or not self.clock.exists():
             return dict(os.environ)
-        live = {"FAKETIME_TIMESTAMP_FILE": str(self._clock), "FAKETIME_CACHE_DURATION": "1"}
+        live = {"FAKETIME_TIMESTAMP_FILE": str(self.clock), "FAKETIME_CACHE_DURATION": "1"}
         return {**os.environ, **_FAKE, **live}
 
     def client(self) -> redis.Redis:

@@ -162,6 +162,10 @@ def stack_ended(run: Recorder) -> None:
     run.write("stack ended", status=1)
 
 
+def failed_drill(run: Recorder) -> None:
+    run.write("drill", page="Restore a backup", command="ledger verify --all", status=1, may=[0])
+
+
 PLANTED: dict[Callable[[Recorder], None], Kind] = {
     lost_job: Kind.LOST_JOB,
     lost_row: Kind.LOST_JOB,
@@ -189,6 +193,7 @@ PLANTED: dict[Callable[[Recorder], None], Kind] = {
     failed_upload: Kind.INTERNAL_ERROR,
     failed_command: Kind.INTERNAL_ERROR,
     stack_ended: Kind.STACK_ENDED,
+    failed_drill: Kind.RUNBOOK,
     cross_tenant_row: Kind.LEAK,
     cross_tenant_prompt: Kind.LEAK,
 }
