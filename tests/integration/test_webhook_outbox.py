@@ -24,7 +24,7 @@ from posology.store import keys
 from posology.store.connection import connect
 from tests.integration.jobs_store.helpers import ERROR
 from tests.support.desk import HERE, Desk, commands, open_desk
-from workers.engine.webhooks import Sender
+from workers.engine.webhooks import PATIENCE, Sender
 
 pytestmark = pytest.mark.anyio
 
@@ -135,6 +135,39 @@ async def test_a_backlog_at_one_endpoint_delays_no_other_of_the_tenant(desk: Des
     await delivery.aclose()
     shown = await desk.store.get(slow, tenant=desk.bench.tenant)
     assert (shown.queued, shown.tried) == (len(jobs), None), "the first attempts are under way"
+
+
+async def test_a_message_without_a_place_is_left_to_another_process(desk: Desk) -> None:
+    """Its lease would run while it waits, and end before it is sent: then it would arrive twice."""
+    await desk.listen()
+    await desk.store.create(f"{desk.receiver.url}2", tenant=desk.bench.tenant)
+    await desk.finished()
+    first, second = [one for one in await desk.outbox.due() if one.tenant == desk.bench.tenant]
+    asked, waiting = anyio.Event(), anyio.Event()
+
+    async def silent() -> None:
+        asked.set()
+        await anyio.sleep_forever()
+
+    desk.receiver.before = silent
+    delivery = Delivery(HERE)
+    sender = Sender(desk.outbox, delivery, places=1)
+
+    async def wait() -> None:
+        waiting.set()
+        await sender.step(second)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(sender.step, first)
+        with anyio.fail_after(90):
+            await asked.wait()
+            group.start_soon(wait)
+            await waiting.wait()
+            await anyio.wait_all_tasks_blocked()
+        (left,) = await desk.outbox.take(second, most=8, seconds=60.0, patience=PATIENCE)
+        assert left.tries == 1
+        group.cancel_scope.cancel()
+    await delivery.aclose()
 
 
 async def test_a_message_of_a_newer_version_waits_for_it(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,14 +53,22 @@ class Sender:
         outbox: the messages.
         delivery: sends one request.
         pause: seconds between two looks.
+        places: messages of all endpoints that are sent at the same time.
     """
 
-    def __init__(self, outbox: Outbox, delivery: Delivery, *, pause: float = _PAUSE) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        delivery: Delivery,
+        *,
+        pause: float = _PAUSE,
+        places: int = _ALL_AT_ONCE,
+    ) -> None:
         self._outbox = outbox
         self._delivery = delivery
         self._pause = pause
         self._busy: set[Place] = set()
-        self._places = anyio.CapacityLimiter(_ALL_AT_ONCE)
+        self._places = anyio.Semaphore(places)
 
     async def run(
         self, forever: Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
@@ -107,16 +116,39 @@ class Sender:
     async def step(self, place: Place) -> int:
         """Send some messages of an endpoint that are due, and return their number.
 
+        A message is taken when there is a place for it: its lease does not run while it waits for one.
+
         Raises:
             StoreUnavailable: Redis is unreachable; what was taken is due again later.
         """
-        due = await self._outbox.take(place, most=_AT_ONCE, seconds=_LEASE, patience=PATIENCE)
+        held = await self._hold()
+        try:
+            due = await self._outbox.take(place, most=held, seconds=_LEASE, patience=PATIENCE)
+            while held > len(due):
+                self._places.release()
+                held -= 1
+            await self._send_all(place, due)
+        finally:
+            for _ in range(held):
+                self._places.release()
+        return len(due)
+
+    async def _hold(self) -> int:
+        """Wait for a place, and return how many were free."""
+        await self._places.acquire()
+        held = 1
+        with suppress(anyio.WouldBlock):
+            while held < _AT_ONCE:
+                self._places.acquire_nowait()
+                held += 1
+        return held
+
+    async def _send_all(self, place: Place, due: Sequence[Due]) -> None:
         failed: list[StoreUnavailable] = []
 
         async def send(one: Due) -> None:
             try:
-                async with self._places:
-                    await self._send(place.tenant, one)
+                await self._send(place.tenant, one)
             except StoreUnavailable as error:
                 failed.append(error)
             except Exception:
@@ -128,7 +160,6 @@ class Sender:
                 group.start_soon(send, one)
         if failed:
             raise failed[0]
-        return len(due)
 
     async def _send(self, tenant: str, due: Due) -> None:
         now = time.time()
