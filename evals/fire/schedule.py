@@ -15,7 +15,7 @@ WEATHERS: dict[str, dict[str, float]] = {
     "rate limits": {"429": 0.6},
     "errors": {"500": 0.3, "503": 0.2},
     "hangs": {"hang": 0.2},
-    "slow": {"drip": 0.5},
+    "slow": {"drip": 0.4, "trickle": 0.1},
     "cuts": {"cut before": 0.15, "cut after": 0.15, "cut within": 0.15},
     "nonsense": {"malformed": 0.25, "no usage": 0.25},
     "refusals": {"refusal": 0.5},

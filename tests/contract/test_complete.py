@@ -62,6 +62,8 @@ def _scripted(step: Step) -> Any:
     """A step of the stub provider as a scripted model has it."""
     known = {"provider": "openai", "model": "openai:m"}
     match step:
+        case Reply() if step.drip:
+            return errors.ProviderTimeout("no", **known)  # type: ignore[arg-type]
         case Reply():
             assert isinstance(step.text, str)
             assert not callable(step.usage)
@@ -97,7 +99,9 @@ def open_complete(request: pytest.FixtureRequest, opened: AsyncExitStack) -> Ope
             return model, call_to("openai:m")
         stub = opened.enter_context(StubProvider(script))
         # short only where it is to be waited for: other tests may have the cores
-        silent = any(isinstance(s, Hang) or (isinstance(s, Reply) and s.latency) for s in script)
+        silent = any(
+            isinstance(s, Hang) or (isinstance(s, Reply) and (s.latency or s.drip)) for s in script
+        )
         timeout = TIMEOUT if silent else 60.0
         adapter = adapter_to(request.param, stub, timeout=timeout)
         opened.push_async_callback(adapter.aclose)
@@ -137,6 +141,8 @@ async def test_a_usage_that_was_not_sent_is_unknown(open_complete: Open) -> None
         (Status(code=500), errors.ProviderOverloaded, None),
         (NoSuchModel(), errors.ModelNotFound, Usage()),
         (Hang(), errors.ProviderTimeout, None),
+        # each piece comes within the timeout, and all of it does not
+        (Reply(text="late", drip=10 * TIMEOUT), errors.ProviderTimeout, None),
         (Cut(), errors.ProviderUnreachable, None),
         (Cut(after_bytes=20), errors.ProviderUnreachable, None),
         (Malformed(), errors.MalformedReply, None),

@@ -44,7 +44,7 @@ WORD = re.compile(r"\bword[0-9a-f]{12}\b")
 #: what may go wrong with a request; a weather gives each a share
 FATES = (
     "429", "500", "503", "hang", "drip", "cut before", "cut after", "cut within", "malformed",
-    "no usage", "refusal", "retired", "beyond",
+    "no usage", "refusal", "retired", "beyond", "trickle",
 )  # fmt: skip
 
 
@@ -83,7 +83,9 @@ def _step(fate: str, reply: Reply) -> Step:
         "500": Status(code=500),
         "503": Status(code=503),
         "hang": Hang(seconds=20.0),
-        "drip": Reply(text=text, usage=usage, latency=6.0),
+        "drip": Reply(text=text, usage=usage, drip=6.0),
+        # every piece comes soon, and the last one after the call's timeout
+        "trickle": Reply(text=text, usage=usage, drip=30.0),
         "cut before": Cut(),
         "cut after": Cut(of=reply),
         "cut within": Cut(of=reply, after_bytes=40),

@@ -36,6 +36,10 @@ _ROUTES: Mapping[str, str] = {
 _ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid")
 
 
+#: of a body that drips
+PIECES = 20
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
     """One response as it goes out, and what the provider makes of the request."""
@@ -50,10 +54,18 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     #: seconds from the request to the first byte, or to the end of the connection
     latency: float = 0.0
+    #: seconds over which the body goes out, in pieces
+    drip: float = 0.0
     #: whether the provider did the work, and bills it, whatever becomes of the reply
     finished: bool = False
     #: of the work; ``None``: none was done, or the reply does not say
     usage: Usage | None = None
+
+    @property
+    def pieces(self) -> tuple[bytes, ...]:
+        """The body in the pieces in which it drips; each after the first one comes later by the same time."""
+        size = max(1, -(-len(self.body) // PIECES))
+        return tuple(self.body[at : at + size] for at in range(0, len(self.body), size))
 
     @property
     def cut(self) -> bool:
@@ -147,6 +159,7 @@ def _success(step: Reply, text: str, *, provider: str, asked: Any, request_id: s
         content_length=len(body),
         headers=_headers(request_id),
         latency=step.latency,
+        drip=step.drip,
         finished=True,
         usage=usage,
     )

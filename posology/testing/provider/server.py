@@ -17,7 +17,7 @@ from typing import Any
 from posology.testing.provider.batches.book import BatchBook
 from posology.testing.provider.batches.routes import BatchRoutes
 from posology.testing.provider.ledger import Entry
-from posology.testing.provider.responses import Response, no_such_path, respond, speaks
+from posology.testing.provider.responses import PIECES, Response, no_such_path, respond, speaks
 from posology.testing.provider.steps import Recorded, Step
 
 _MAX_HEAD = 64 * 1024
@@ -164,6 +164,11 @@ class _Connection(asyncio.Protocol):
         self._go_on()
 
     def _play(self, response: Response, entry: Entry) -> None:
+        if response.drip:
+            self._busy = True
+            self._send(200, response.headers, b"", length=response.content_length)
+            self._drip(response, entry, response.pieces)
+            return
         there = self._transport is not None
         self._server.ledger.end(
             entry,
@@ -172,6 +177,18 @@ class _Connection(asyncio.Protocol):
             delivered=there and not response.cut,
         )
         self._answer(response)
+
+    def _drip(self, response: Response, entry: Entry, pieces: tuple[bytes, ...]) -> None:
+        """Send a piece, and the others later, if the client is still there."""
+        there = self._transport is not None
+        if self._transport is not None and pieces:
+            self._transport.write(pieces[0])
+            pause = response.drip / PIECES
+            asyncio.get_running_loop().call_later(pause, self._drip, response, entry, pieces[1:])
+            return
+        self._server.ledger.end(entry, finished=True, usage=response.usage, delivered=there)
+        self._busy = False
+        self._go_on()
 
     def _answer(self, response: Response) -> None:
         if response.code is not None:

@@ -34,6 +34,8 @@ class Reply:
     finish: Finish = Finish.STOP
     #: seconds before the reply
     latency: float = 0.0
+    #: seconds over which its body goes out, in pieces
+    drip: float = 0.0
     #: service tier that the reply names, in the provider's words; ``None``: the one that was asked for
     tier: str | None = None
 

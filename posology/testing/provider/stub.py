@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from types import TracebackType
@@ -13,7 +14,7 @@ from typing import Any, Self
 
 from posology.testing.provider.batches.book import BatchBook
 from posology.testing.provider.batches.routes import BatchRoutes
-from posology.testing.provider.responses import Response, no_such_path, respond, speaks
+from posology.testing.provider.responses import PIECES, Response, no_such_path, respond, speaks
 from posology.testing.provider.steps import Recorded, Status, Step
 
 #: seconds between looks at whether the stub is over
@@ -192,9 +193,19 @@ class _Handler(BaseHTTPRequestHandler):
             for name, value in (fixed | dict(response.headers)).items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(response.body)
+            self._write(response)
         if response.cut:
             self._hang_up()
+
+    def _write(self, response: Response) -> None:
+        if not response.drip:
+            self.wfile.write(response.body)
+            return
+        # a client that has left need not be waited for
+        with suppress(OSError):
+            for piece in response.pieces:
+                self.wfile.write(piece)
+                self.server.stub.wait(response.drip / PIECES)
 
     def _hang_up(self) -> None:
         self.close_connection = True
