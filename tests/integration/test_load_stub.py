@@ -211,6 +211,30 @@ async def test_calls_one_after_another_share_a_connection() -> None:
     assert (stats["finished"], stats["connections"]) == (10, 2)
 
 
+async def test_a_reply_drips_and_the_next_one_waits_for_it() -> None:
+    async with serving(lambda _: Reply(text="yes" * 50, drip=0.2)) as (server, reader, writer):
+        body = b'{"model": "m", "max_tokens": 9}'
+        writer.write(
+            request(body, x_client_request_id="a") + request(body, x_client_request_id="b")
+        )
+        bodies = [json.loads((await response(reader))[2]) for _ in range(2)]
+        assert [body["content"][0]["text"] for body in bodies] == ["yes" * 50] * 2
+        entries = server.ledger.entries()
+        assert [entry["client_id"] for entry in entries] == ["a", "b"]
+
+
+async def test_a_client_that_leaves_while_a_reply_drips_is_billed_and_has_no_reply() -> None:
+    async with serving(lambda _: Reply(text="yes" * 50, drip=2.0)) as (server, reader, writer):
+        writer.write(request())
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(1)
+        writer.close()
+        with anyio.fail_after(90):
+            while not (entries := server.ledger.entries())[0]["ended"]:
+                await anyio.sleep(0.02)
+        assert (entries[0]["finished"], entries[0]["delivered"]) == (True, False)
+
+
 async def test_a_client_that_left_is_billed_all_the_same() -> None:
     async with serving(lambda _: Reply(text="yes", latency=2.0)) as (server, _, writer):
         writer.write(request())
