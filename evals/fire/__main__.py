@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ def main() -> None:
             steady=given.steady,
             kinds=frozenset(given.only or WEIGHTS.keys() - set(given.without)),
         )
+        # ends what it started, as after Ctrl-C
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         asyncio.run(run(plan))
     seen = load(folder)
     verdict = check(seen)

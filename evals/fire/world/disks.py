@@ -41,6 +41,9 @@ class Disk:
         """
         self.folder.mkdir(exist_ok=True)
         made = self._image.exists()
+        if made and self.folder.is_mount():
+            # by a run that was killed
+            _run("umount", "-l", str(self.folder))
         if not made and (os.geteuid() != 0 or any(self.folder.iterdir()) or not self._make()):
             return
         self.mounted = _run("mount", "-o", "loop", str(self._image), str(self.folder))
