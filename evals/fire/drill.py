@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 
 import redis
@@ -35,6 +36,17 @@ _OLD = 25 * 3_600
 _THRESHOLD = "0.02"
 #: columns of the provider's account
 _COLUMNS = ("request_id", "client_request_id", "model", "prompt_tokens", "completion_tokens")
+
+
+class Page(StrEnum):
+    """A section of the runbook."""
+
+    FULL = "Redis is full"
+    FAILED = "Jobs fail"
+    PROVIDER = "The provider fails"
+    BOOKS = "Counters differ, or reservations are orphaned"
+    DRIFT = "Reconciliation finds drift"
+    RESTORE = "Restore a backup"
 
 
 class Drill:
@@ -69,7 +81,7 @@ class Drill:
             if made == 0 and before & await self._reserved():
                 break
             await asyncio.sleep(_PAUSE)
-        self._told("Restore a backup", ("backup",), status, {0})
+        self._told(Page.RESTORE, ("backup",), status, {0})
 
     async def _reserved(self) -> set[str]:
         """Attempts that hold money just now; none, where Redis does not answer."""
@@ -89,13 +101,13 @@ class Drill:
                 arguments = ("jobs", "retry", "--all-failed")
                 reply = await work.ways.command(*arguments, retries=failed)
                 # jobs beyond their retention, and those of a batch that was cancelled, cannot be retried
-                self._told("Jobs fail", arguments, reply.status, {0, _WRONG})
+                self._told(Page.FAILED, arguments, reply.status, {0, _WRONG})
                 for job in failed:
                     await work.look(job)
 
     async def practise(self) -> None:
         """Try the other pages. Nothing of the run is changed."""
-        await self._try("Counters differ", "ledger", "verify", "--all")
+        await self._try(Page.BOOKS, "ledger", "verify", "--all")
         await self._reconcile()
         await self._live()
         await self._on_a_copy()
@@ -110,7 +122,7 @@ class Drill:
         _write(whole, rows)
         _write(foreign, [*rows, stranger])
         for path, expected in ((whole, 0), (foreign, _DRIFT)):
-            await self._try("Reconciliation finds drift", "reconcile", str(path), "--provider", "openai", "--all",
+            await self._try(Page.DRIFT, "reconcile", str(path), "--provider", "openai", "--all",
                             "--threshold", _THRESHOLD, expected=expected)  # fmt: skip
 
     async def _live(self) -> None:
@@ -125,7 +137,7 @@ class Drill:
                     "POSOLOGY_EUROPEPMC_URL": f"{url}/europepmc",
                     "POSOLOGY_EMAIL": "operator@example.org",
                 }
-                await self._try("The provider fails", "doctor", "--live", expected=expected, environment=services)  # fmt: skip
+                await self._try(Page.PROVIDER, "doctor", "--live", expected=expected, environment=services)  # fmt: skip
 
     async def _on_a_copy(self) -> None:
         """Restore the backup, and try there what changes a ledger."""
@@ -145,27 +157,26 @@ class Drill:
             await asyncio.to_thread(copy.stop)
 
     async def _restored(self, copy: RedisServer, backup: Path) -> None:
-        page = "Restore a backup"
-        await self._try(page, "ledger", "verify", "--all", on=copy)
+        await self._try(Page.RESTORE, "ledger", "verify", "--all", on=copy)
         if (backup / "index").is_dir():
             index = ("--index", str(backup / "index"), "--local")
-            await self._try(page, "search", "Does aspirin change the risk of stroke?", *index, on=copy)  # fmt: skip
+            await self._try(Page.RESTORE, "search", "Does aspirin change the risk of stroke?", *index, on=copy)  # fmt: skip
 
     async def _full(self, copy: RedisServer) -> None:
-        """Move entries of the days before today into files, while Redis takes nothing that grows."""
-        page, archive = "Redis is full", str(self._folder / "archive")
+        """Move every entry into files, while Redis takes nothing that grows."""
+        archive = str(self._folder / "archive")
         with copy.client() as client:
             seconds, _ = client.time()
-            today = datetime.fromtimestamp(seconds, UTC) + timedelta(days=1)
+            tomorrow = datetime.fromtimestamp(seconds, UTC) + timedelta(days=1)
             client.config_set("maxmemory", 1)
-        await self._try(page, "ledger", "archive", "--before", f"{today:%Y-%m-%d}", "--out", archive, "--all", on=copy)  # fmt: skip
-        await self._try(page, "ledger", "verify", "--all", "--archive", archive, on=copy)
+        await self._try(Page.FULL, "ledger", "archive", "--before", f"{tomorrow:%Y-%m-%d}", "--out", archive, "--all", on=copy)  # fmt: skip
+        await self._try(Page.FULL, "ledger", "verify", "--all", "--archive", archive, on=copy)
         with copy.client() as client:
             client.config_set("maxmemory", 0)
 
     async def _orphaned(self, copy: RedisServer) -> None:
         """Lose reservations behind the ledger's back, and charge them a day later."""
-        page, archive = "Counters differ, or reservations are orphaned", ("--archive", str(self._folder / "archive"))  # fmt: skip
+        archive = ("--archive", str(self._folder / "archive"))
         with copy.client() as client:
             lost = list(_reservations(client))
             for name, attempt in lost:
@@ -176,13 +187,13 @@ class Drill:
                 return
             while client.time()[0] < now + _OLD:  # noqa: ASYNC110 - the clock announces nothing
                 await asyncio.sleep(0.1)
-        await self._try(page, "ledger", "verify", "--all", *archive, on=copy, expected=_WRONG)
-        await self._try(page, "ledger", "settle-orphans", "--all", *archive, on=copy)
-        await self._try(page, "ledger", "verify", "--all", *archive, on=copy)
+        await self._try(Page.BOOKS, "ledger", "verify", "--all", *archive, on=copy, expected=_WRONG)
+        await self._try(Page.BOOKS, "ledger", "settle-orphans", "--all", *archive, on=copy)
+        await self._try(Page.BOOKS, "ledger", "verify", "--all", *archive, on=copy)
 
     async def _try(
         self,
-        page: str,
+        page: Page,
         *arguments: str,
         expected: int = 0,
         on: RedisServer | None = None,
@@ -192,7 +203,7 @@ class Drill:
         status = await self._operator.command(*arguments, environment={**where, **(environment or {})})  # fmt: skip
         self._told(page, arguments, status, {expected})
 
-    def _told(self, page: str, command: Sequence[str], status: int | None, may: set[int]) -> None:
+    def _told(self, page: Page, command: Sequence[str], status: int | None, may: set[int]) -> None:
         self._journal.write("drill", page=page, command=" ".join(command), status=status, may=sorted(may))  # fmt: skip
 
     @property

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 from evals.fire.actors import REMEMBERED, Work
 from evals.fire.checker import load
 from evals.fire.corpus import document
+from evals.fire.drill import Page
 from evals.fire.journal import Journal, last_number
 from evals.fire.memory import slope
 from evals.fire.piece import tenants
@@ -27,6 +29,8 @@ from evals.fire.world.provider import FATES
 from evals.fire.world.stack import options
 from orchestrator.stack.options import API
 from orchestrator.stack.supervisor import RestartPolicy
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_a_seed_gives_the_same_blows_again() -> None:
@@ -45,6 +49,11 @@ def test_the_provider_knows_every_weather() -> None:
     for shares in WEATHERS.values():
         assert set(shares) <= set(FATES)
         assert sum(shares.values()) <= 1
+
+
+def test_every_page_of_the_drill_is_a_section_of_the_runbook() -> None:
+    text = (ROOT / "docs" / "how-to" / "runbook.md").read_text(encoding="utf-8")
+    assert {page.value for page in Page} <= set(re.findall(r"^## (.+)$", text, re.MULTILINE))
 
 
 def test_kills_stay_below_the_limit_of_the_supervisor() -> None:
