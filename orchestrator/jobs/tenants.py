@@ -127,19 +127,20 @@ async def past(store: Store) -> list[str]:
 
 
 async def tidy(store: Store) -> None:
-    """Remove tenants without records from the list, and find waiting jobs without a wake-up.
+    """Remove tenants without records from the list, and find waiting jobs and calls without a wake-up.
 
     Raises:
         StoreUnavailable: Redis is unreachable.
     """
     async for names, lengths in _lengths(store, await listed(store)):
-        missed = [
-            name for name, (jobs, parked, *_) in zip(names, lengths, strict=True) if jobs or parked
-        ]
+        missed = [name for name, (jobs, parked, *_) in zip(names, lengths, strict=True) if jobs or parked]  # fmt: skip
+        laned = [name for name, (*_, wanted, sent) in zip(names, lengths, strict=True) if wanted or sent]  # fmt: skip
         idle = [name for name, some in zip(names, lengths, strict=True) if not any(some)]
         with translated(store.url):
             if missed:
                 await store.redis.sadd(keys.WAITING, *missed)
+            if laned:
+                await store.redis.sadd(keys.LANE, *laned)
             if idle:
                 # first, so that their metrics always count
                 await store.redis.sadd(keys.PAST, *idle)
@@ -149,8 +150,8 @@ async def tidy(store: Store) -> None:
 
 async def _lengths(
     store: Store, names: Sequence[str]
-) -> AsyncIterator[tuple[Sequence[str], list[tuple[int, int, int, int]]]]:
-    """Yield the numbers of waiting jobs, parked units, jobs and batches, for some tenants at a time."""
+) -> AsyncIterator[tuple[Sequence[str], list[tuple[int, ...]]]]:
+    """Yield numbers of some tenants at a time: waiting jobs, parked units, jobs, batches, calls of the lane, batches of it."""
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
         with translated(store.url):
@@ -161,8 +162,10 @@ async def _lengths(
                     pipe.zcard(f"{prefix}jobs")
                     # tenants with a stored job may be missing there
                     pipe.zcard(f"{prefix}batches")
+                    pipe.zcard(f"{prefix}lane:wanted")
+                    pipe.zcard(f"{prefix}lane:batches")
                 found = iter(await pipe.execute())
-        yield some, list(zip(found, found, found, found, strict=True))
+        yield some, list(zip(*[found] * 6, strict=True))
 
 
 def _now() -> int:

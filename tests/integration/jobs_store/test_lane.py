@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 import anyio.to_thread
 import pytest
+from redis.asyncio import Redis
 
+from orchestrator.jobs import tenants
 from orchestrator.jobs.batches import Batches
 from orchestrator.settings import Settings
 from posology.budget.books.audit import Auditor
@@ -149,6 +151,19 @@ async def lane(bench: Bench) -> AsyncIterator[LaneBench]:
         assert reserved == 0, spent
 
 
+class Dropping(Redis):
+    """Another worker finds no call of a tenant, and drops it, after it was enlisted for the first time."""
+
+    dropped = False
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        found = await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]  # redis-py's own
+        if args[:2] == ("SADD", keys.LANE) and not self.dropped:
+            self.dropped = True
+            await self.srem(keys.LANE, args[2])
+        return found
+
+
 def outcomes(out: JobOutput) -> list[tuple[Stage, Outcome, str | None]]:
     return [(one.stage, one.outcome, one.error) for one in out.spending.attempts]
 
@@ -164,6 +179,30 @@ async def test_a_question_is_answered_by_one_batch(lane: LaneBench) -> None:
         assert outcomes(out) == [(Stage.ANSWER, Outcome.OK, None)]
     assert not lane.live.calls
     assert lane.endpoint.discarded == ["batch_0"]
+
+
+async def test_a_tenant_that_is_dropped_while_its_call_comes_is_enlisted_again(
+    redis_url: str, tenant: str
+) -> None:
+    redis = cast("Dropping", Dropping.from_url(redis_url, decode_responses=True))
+    lane = lane_bench(Bench(redis=redis, url=redis_url, tenant=tenant))
+    job = await lane.submit()
+    await lane.wave()
+    assert redis.dropped
+    assert (await lane.get(job)).state is JobState.SUCCEEDED
+    await redis.aclose()
+
+
+async def test_a_call_of_which_no_worker_was_told_is_found(lane: LaneBench) -> None:
+    """The worker that parked it ended before it enlisted the tenant again."""
+    job = await lane.submit()
+    await lane.run()
+    await lane.bench.redis.srem(keys.LANE, lane.bench.tenant)
+    await lane.collect(OPTIONS.wait)
+    assert not lane.endpoint.made
+    await tenants.tidy(lane.bench.store)
+    await lane.wave()
+    assert (await lane.get(job)).state is JobState.SUCCEEDED
 
 
 async def test_the_answer_is_that_of_the_standard_lane(lane: LaneBench) -> None:

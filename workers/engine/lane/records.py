@@ -87,8 +87,7 @@ class LaneStore:
             JobSuperseded: the unit is another worker's.
         """
         unit = claimed.unit
-        with translated(self._store.url):
-            await self._store.redis.sadd(keys.LANE, unit.tenant)
+        await self._enlist(unit.tenant)
         reply = await self._run(
             "want",
             unit.tenant,
@@ -99,6 +98,8 @@ class LaneStore:
             *(one for pair in calls.wanted.items() for one in pair),
         )
         raise_if_refused(claimed, reply[0])
+        # again: a worker that found no call yet may have dropped the tenant
+        await self._enlist(unit.tenant)
         note("unit waits for a batch", **claimed.ids, calls=len(calls.wanted))
         # a reply may have come meanwhile
         await tenants.wake(self._store, unit.tenant)
@@ -262,6 +263,10 @@ class LaneStore:
         """End a batch whose rows have all landed; return false if some have not."""
         await tenants.wake(self._store, tenant)
         return str(await self._run("end_batch", tenant, batch, _KEPT * 1000)) != "open"
+
+    async def _enlist(self, tenant: str) -> None:
+        with translated(self._store.url):
+            await self._store.redis.sadd(keys.LANE, tenant)
 
     async def _occupied(self, tenant: str) -> bool:
         prefix = keys.prefix(tenant)
