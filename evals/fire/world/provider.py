@@ -41,6 +41,8 @@ from posology.types import Usage
 
 #: words of tenants, see :mod:`evals.fire.actors`
 WORD = re.compile(r"\bword[0-9a-f]{12}\b")
+#: tokens of output that a dishonest provider bills beyond what a request allows: more than any honest reply has
+BEYOND = 5_000
 #: what may go wrong with a request; a weather gives each a share
 FATES = (
     "429", "500", "503", "hang", "drip", "cut before", "cut after", "cut within", "malformed",
@@ -102,7 +104,7 @@ def _beyond(asked: Any, text: str) -> Usage:
     """More output than the request allows: what a provider must not bill."""
     fair = estimate(asked, text)
     most = asked.get("max_completion_tokens") or asked.get("max_tokens") or 0
-    return Usage(input=fair.input, output=int(most) + 5_000)
+    return Usage(input=fair.input, output=int(most) + BEYOND)
 
 
 class Books(StubLedger):
