@@ -27,6 +27,7 @@ from posology.errors import (
 from posology.index import reader
 from posology.index.build import batches
 from posology.index.build.ingest import ingest
+from posology.index.build.progress import Progress
 from posology.index.build.report import IngestProgress
 from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
@@ -100,6 +101,21 @@ def test_a_second_time_nothing_is_embedded_and_bad_records_are_reported_again(
     assert str(again.bad_records[0]) == str(first.bad_records[0])
     assert embedder.embedded == 6
     assert index.version == version
+
+
+def test_of_files_that_are_given_once_nothing_is_kept(
+    tmp_path: Path, index: Index, embedder: HashEmbedder
+) -> None:
+    """Uploads have new names, and are removed: what is kept of each would only grow."""
+    kept = write(tmp_path / "kept.jsonl", record(0))
+    ingest([kept], index, RowSource(embedder=embedder))
+    for number in range(1, 4):
+        path = write(tmp_path / f"upload-{number}.jsonl", record(number))
+        report = ingest([path], index, RowSource(embedder=embedder), once=True)
+        assert report.written == 1
+        path.unlink()
+    assert Progress(index.connection).paths == (str(kept),)
+    assert index.count() == 4
 
 
 def test_only_what_changed_is_embedded_again(
@@ -232,6 +248,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from posology.index.build.ingest import ingest
+from posology.index.build.progress import Progress
 from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder

@@ -59,6 +59,7 @@ class Ingesting:
                 total=total,
                 row=watch.row,
                 phase=watch.phase,
+                once=True,
             )
 
     def _fetched(self, path: Path, watch: Watch) -> list[Path]:

@@ -40,6 +40,7 @@ def ingest(
     row: Callable[[], None] = lambda: None,
     phase: Callable[[str], None] = lambda _: None,
     quick: bool = False,
+    once: bool = False,
 ) -> IngestReport:
     """Read corpus files into an index. Blocking.
 
@@ -64,6 +65,7 @@ def ingest(
         quick: whether to write rows without vectors of sentences and token codes. Their passages can be found. The next
             ingest of the files completes the rows in place. No file counts as read then, so a killed run reads the
             files again, and encodes what the index lacks.
+        once: whether the files are given this once, and removed: it is not kept that they were read.
 
     Returns:
         The counts, with the records and files that cannot be read.
@@ -100,6 +102,8 @@ def ingest(
         )
         phase("encoding")
         writer.write(files, given=given, progress=progress)
+        if once:
+            marks.forget(files)
         if finish and not quick:
             phase("updating the search indices")
             index.finish()
