@@ -81,8 +81,9 @@ def tune(
     approximate_from: int = APPROXIMATE_FROM,
     floor: float = ann.FLOOR,
     step: Callable[[str], None] = lambda _: None,
+    expired: bool = False,
 ) -> Built | None:
-    """Compact the table if it has many rows or files, and build the indices that its number of rows requires.
+    """Compact the table if it has many rows, files or expired versions, and build the indices that its number of rows requires.
 
     An approximate index is searched for sentences of its own passages, more and more widely until its recall suffices.
     The width and the recall are stored with the table.
@@ -93,12 +94,13 @@ def tune(
         approximate_from: rows from which the index of the vectors is approximate.
         floor: minimum recall of the 16 nearest.
         step: called after each step with its name: ``files``, ``columns``, ``words``, ``vectors``, ``recall``.
+        expired: whether versions are no longer readable, so that their files can be removed.
 
     Returns:
         The approximate index, if there is one.
     """
     rows = int(table.count_rows())
-    if rows >= exact_from or _files(table) > FEW_FILES:
+    if expired or rows >= exact_from or _files(table) > FEW_FILES:
         compact(table)
     step("files")
     if not rows:

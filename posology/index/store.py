@@ -418,12 +418,13 @@ class Index(Reader):
             IndexLocked: another process is writing.
         """
         with self.staged(), translated(self.uri):
-            expire(self._table, self.uri, self.keep)
+            gone = expire(self._table, self.uri, self.keep)
             tune(
                 self._table,
                 exact_from=exact_from,
                 approximate_from=approximate_from,
                 step=step,
+                expired=bool(gone),
             )
             if self._notices is not None:
                 self._notices.tidy()

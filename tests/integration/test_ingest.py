@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from posology.errors import (
     InputError,
     InvalidQuery,
 )
-from posology.index import reader
+from posology.index import maintenance, reader, versions
 from posology.index.build import batches
 from posology.index.build.ingest import ingest
 from posology.index.build.progress import Progress
@@ -116,6 +117,24 @@ def test_of_files_that_are_given_once_nothing_is_kept(
         path.unlink()
     assert Progress(index.connection).paths == (str(kept),)
     assert index.count() == 4
+
+
+def test_expired_versions_of_a_small_index_are_removed_too(
+    tmp_path: Path, index: Index, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its few files need no compaction, with which others are removed."""
+    path = tmp_path / "a.jsonl"
+    for number in range(6):
+        write(path, record(0, text=f"Revision {number}."))
+        ingest([path], index, RowSource(embedder=embedder))
+    table = index.connection.open_table("passages")
+    assert len(table.list_versions()) > 6
+    monkeypatch.setattr(versions, "LEAST", timedelta(0))
+    monkeypatch.setattr(maintenance, "KEEP", timedelta(milliseconds=1))
+    index.keep = timedelta(0)
+    index.finish()
+    assert len(table.list_versions()) < 6
+    assert index.fetch(["n:0"])[0].passage.text == "Revision 5."
 
 
 def test_only_what_changed_is_embedded_again(
