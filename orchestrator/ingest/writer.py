@@ -31,6 +31,8 @@ class Target:
     place: str | Path | None = None
     #: as :func:`posology.index.embedders.load` takes it; ``None``: as configured
     embedder: str | Path | None = None
+    #: that one, if it is loaded already; ``None``: it is loaded
+    encoder: Embedder | None = None
     #: pays for bought vectors
     payer: Payer = field(default_factory=Payer)
     #: workers that encode; ``None``: this process does
@@ -61,7 +63,7 @@ def open_writer(settings: Settings, target: Target) -> Iterator[Writer]:
             for the index is removed if the block raises an :class:`~posology.errors.InputError` before a passage is written.
     """
     name = target.embedder or settings.embedder
-    encoder = load_embedder(name, options=settings.embedding)
+    encoder = target.encoder or load_embedder(name, options=settings.embedding)
     annotator = make_annotator(settings.self_information)
     codec = LateCodec.packaged() if settings.token_codes else None
     with ExitStack() as stack:

@@ -28,6 +28,7 @@ from orchestrator.ingest.uploads.folder import Room, Uploads
 from orchestrator.ingest.uploads.process import Ingesting
 from orchestrator.ingest.uploads.service import Ingester
 from orchestrator.jobs.store import JobStore
+from orchestrator.models import Models
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import TenantStore
 from posology.client import Client, SyncClient
@@ -88,9 +89,8 @@ def ingest_all(settings: dict[str, str]) -> None:
     """What the ingesting process does until nothing waits."""
     loaded = Settings.model_validate(settings)
     uploads = Uploads(Path(settings["POSOLOGY_UPLOADS"]))
-    assert not Ingester(
-        uploads, Ingesting(settings=loaded), threading.Event(), retention=3_600
-    ).run_waiting()
+    work = Ingesting(settings=loaded, models=Models(loaded.embedder, loaded.embedding))
+    assert not Ingester(uploads, work, threading.Event(), retention=3_600).run_waiting()
 
 
 def nothing_is_left(settings: dict[str, str]) -> None:

@@ -38,14 +38,17 @@ class Ingesting:
     """Ingests into the configured index, with the configured models; what a fetch asks for is fetched first."""
 
     settings: Settings
+    #: of this process: the encoder is loaded once, as an upload may be a single passage
+    models: Models
     #: workers that encode; ``None``: this process does
     spread: Spread | None = None
 
     def __call__(self, path: Path, *, tenant: str, watch: Watch, last: bool) -> IngestReport:
         """See :class:`~orchestrator.ingest.uploads.service.Ingest`."""
         paths = self._fetched(path, watch) if path.name == FETCH else [path]
-        target = Target(payer=Payer(tenant=tenant), spread=self.spread)
         watch.phase("loading the encoder")
+        encoder = self.models.embedder()
+        target = Target(encoder=encoder, payer=Payer(tenant=tenant), spread=self.spread)
         with open_writer(self.settings, target) as writer:
             watch.phase("counting records")
             total = sum(map(count_rows, paths))
@@ -96,19 +99,21 @@ def uploads_folder(settings: Settings) -> Path:
 
 
 @contextmanager
-def reading_tables(settings: Settings, folder: Path, stop: threading.Event) -> Iterator[None]:
+def reading_tables(
+    settings: Settings, folder: Path, models: Models, stop: threading.Event
+) -> Iterator[None]:
     """Read the tables of a folder in a thread during the block, until the process must stop.
 
     Args:
         settings: the configuration.
         folder: the folder of uploads.
+        models: of this process.
         stop: set at the end of the block at the latest, and when another process reads them.
 
     Raises:
         Busy: another process reads them, at the end of the block.
     """
     tables = Tables(folder)
-    models = Models(settings.embedder, settings.embedding)
     reader = TableReader(tables=tables, settings=settings, models=models, stop=stop)
     with ThreadPoolExecutor(1, "tables") as thread:
         reading = thread.submit(reader.run)
@@ -134,9 +139,10 @@ def serve(settings: Settings, spread: Spread | None = None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     folder = uploads_folder(settings)
-    work = Ingesting(settings=settings, spread=spread)
+    models = Models(settings.embedder, settings.embedding)
+    work = Ingesting(settings=settings, models=models, spread=spread)
     try:
-        with reading_tables(settings, folder, stop):
+        with reading_tables(settings, folder, models, stop):
             Ingester(Uploads(folder), work, stop, retention=settings.retention).run()
     except Busy:
         raise ConfigurationError(

@@ -251,7 +251,11 @@ def test_a_read_only_disk_at_the_start_is_waited_for(tmp_path: Path) -> None:
 
 def test_one_process_reads_tables(tables: Tables, tmp_path: Path) -> None:
     stop = threading.Event()
-    with tables.serving(), pytest.raises(Busy), reading_tables(Settings(), tmp_path, stop):
+    with (
+        tables.serving(),
+        pytest.raises(Busy),
+        reading_tables(Settings(), tmp_path, Models(None), stop),
+    ):
         assert stop.wait(400)
 
 
