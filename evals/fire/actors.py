@@ -315,7 +315,7 @@ class Work:
     async def _retry(self) -> None:
         if failed := [job for job, state in self.jobs.items() if state in ("failed", "expired")]:
             job = self._draw.choice(failed)
-            await self._sure(lambda: self.ways.http("POST", f"/v1/jobs/{job}/retry", retries=job))
+            await self._sure(lambda: self.ways.http("POST", f"/v1/jobs/{job}/retry", retries=[job]))
             await self._to_the_end(job)
 
     async def _command(self) -> None:

@@ -267,7 +267,6 @@ KILLED = """
 import sys
 from pathlib import Path
 from posology.index.build.ingest import ingest
-from posology.index.build.progress import Progress
 from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder

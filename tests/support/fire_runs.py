@@ -146,7 +146,7 @@ def clean() -> Recorder:
     # failed, and retried
     run.exchange("beta", view("job_3", "queued"), status=202, key="k3")
     run.exchange("beta", view("job_3", "failed"))
-    run.exchange("beta", view("job_3", "queued"), retries="job_3")
+    run.exchange("beta", view("job_3", "queued"), retries=["job_3"])
     run.exchange("beta", view("job_3", "succeeded"))
     run.exchange("beta", {"id": "batch_1", "total": 1}, status=202, key="k4")
     row = {"row": 0, "job": "job_4", "state": "succeeded", "result": answer(), "error": None}

@@ -72,8 +72,7 @@ def _retried(asked: Sequence[Exchange]) -> dict[str, list[int]]:
     """Requests to run a job again. One whose reply was lost may have been obeyed."""
     found: dict[str, list[int]] = defaultdict(list)
     for exchange in asked:
-        retries = exchange.request.get("retries", ())
-        for job in (retries,) if isinstance(retries, str) else retries:
+        for job in exchange.request.get("retries", ()):
             found[job].append(exchange.request["n"])
     return found
 

@@ -164,9 +164,9 @@ class _Connection(asyncio.Protocol):
         self._go_on()
 
     def _play(self, response: Response, entry: Entry) -> None:
-        if response.drip:
+        if response.code is not None and response.drip:
             self._busy = True
-            self._send(200, response.headers, b"", length=response.content_length)
+            self._send(response.code, response.headers, b"", length=response.content_length)
             self._drip(response, entry, response.pieces)
             return
         there = self._transport is not None
@@ -180,13 +180,14 @@ class _Connection(asyncio.Protocol):
 
     def _drip(self, response: Response, entry: Entry, pieces: tuple[bytes, ...]) -> None:
         """Send a piece, and the others later, if the client is still there."""
-        there = self._transport is not None
-        if self._transport is not None and pieces:
-            self._transport.write(pieces[0])
+        transport = self._transport
+        if transport is not None and pieces:
+            transport.write(pieces[0])
             pause = response.drip / PIECES
             asyncio.get_running_loop().call_later(pause, self._drip, response, entry, pieces[1:])
             return
-        self._server.ledger.end(entry, finished=True, usage=response.usage, delivered=there)
+        delivered = transport is not None
+        self._server.ledger.end(entry, finished=True, usage=response.usage, delivered=delivered)
         self._busy = False
         self._go_on()
 
