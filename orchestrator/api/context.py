@@ -20,6 +20,7 @@ from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import unknown_field
 from orchestrator.settings import Auth, Settings
+from orchestrator.tables.served.folder import Tables
 from posology.budget.tenants.store import TenantStore, refused
 from posology.errors import KeyRefused
 from posology.store import keys
@@ -88,6 +89,8 @@ class Context:
     files: Places = field(init=False)
     #: the folder of uploaded files; ``None``: the service takes none
     uploaded: Uploads | None = field(init=False)
+    #: the folder of tables, beside them; ``None``: the service makes none
+    tables: Tables | None = field(init=False)
     estimates: Places = field(init=False)
     waits: Places = field(init=False)
     searches: Places = field(init=False)
@@ -117,8 +120,10 @@ class Context:
             each=1,
             queue=most.tenant_files - 1,
         )
-        folder = self.settings.uploads
-        self.uploaded = None if folder is None else Uploads(Path(folder).expanduser())
+        name = self.settings.uploads
+        folder = None if name is None else Path(name).expanduser()
+        self.uploaded = None if folder is None else Uploads(folder)
+        self.tables = None if folder is None else Tables(folder)
         self.waits = Places(
             "TooManyWaits", "requests for answers", total=most.waits, each=most.tenant_waits
         )

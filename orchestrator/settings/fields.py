@@ -236,6 +236,8 @@ class Fields(BaseModel):
     """Maximum MiB of one uploaded file. Default: 512."""
     uploads_mib: int = Field(default=4_096, ge=1, le=10**9, alias="POSOLOGY_UPLOADS_MIB")
     """Maximum MiB of a tenant's uploaded files that are not ingested yet. Default: 4096."""
+    tables_mib: int = Field(default=1_024, ge=1, le=10**9, alias="POSOLOGY_TABLES_MIB")
+    """Maximum MiB of a tenant's tables over HTTP, ended ones included, with which another one is taken. Default: 1024."""
     webhook_networks: Annotated[str, AfterValidator(known_networks)] = Field(
         default="", alias="POSOLOGY_WEBHOOK_NETWORKS"
     )

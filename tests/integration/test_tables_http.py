@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
@@ -291,6 +292,26 @@ async def test_a_tenant_has_so_many_tables_that_wait(
         assert (await client.post(TABLES, json=body("t:1", part_words=200))).status_code == 200
     async with serving(redis, redis_url, given, tenant=f"{tenant}-b") as client:
         assert (await client.post(TABLES, json=body("t:1"))).status_code == 202
+
+
+async def test_a_tenants_tables_have_so_many_bytes(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    given |= {"POSOLOGY_TABLES_MIB": "1"}
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        order = order_of(await client.post(TABLES, json=body("t:1")))
+        tables = Tables(Path(given["POSOLOGY_UPLOADS"]))
+        with tables.run(order).open("wb") as replies:
+            replies.truncate(2**20)
+        full = await client.post(TABLES, json=body("t:2"))
+        assert "of at most 1048576" in problem(full, 429, "tables-full")["detail"]
+        assert (await client.post(TABLES, json=body("t:1"))).status_code == 200
+        families = text_string_to_metric_families((await client.get("/metrics")).text)
+        found = {one.name: one.samples for one in families}
+        assert sum(sample.value for sample in found["posology_tables"]) == 1
+        assert found["posology_tables_bytes"][0].value == tables.size()
+    async with serving(redis, redis_url, given, tenant=f"{tenant}-b") as client:
+        assert (await client.post(TABLES, json=body("t:2"))).status_code == 202
 
 
 def test_both_clients_make_tables(

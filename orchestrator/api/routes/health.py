@@ -16,6 +16,7 @@ from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
 from orchestrator.ingest.uploads.metrics import UploadsCollector
 from orchestrator.jobs import metrics
+from orchestrator.tables.served.metrics import TablesCollector
 from posology.errors import StoreUnavailable
 from posology.published.base import Published
 
@@ -101,6 +102,8 @@ async def read_metrics(api: Posology) -> Response:
     registry.register(metrics.JobsCollector(await _snapshot(api)))
     if api.uploaded is not None:
         registry.register(UploadsCollector(api.uploaded))
+    if api.tables is not None:
+        registry.register(TablesCollector(api.tables))
     text = await to_thread.run_sync(generate_latest, registry)
     text += generate_latest(api.traffic.registry)
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import anyio
 from anyio import to_thread
 
-from orchestrator.api.adding.files import disk
+from orchestrator.api.adding.files import MIB, disk
 from orchestrator.api.context import Context
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem
 from orchestrator.ingest.uploads.folder import Busy, NoRoom
@@ -45,17 +45,18 @@ async def add_table(
         InvalidQuery: the search finds nothing, or the articles have too many passages.
         BudgetError: the tenant cannot pay for a call, or may not use the model.
         UnpricedModel: the model has no price.
-        RequestProblem: too many tables wait, or the estimate takes too long.
+        RequestProblem: the tenant has no room for it, or the estimate takes too long.
     """
     literature = api.literature()
     index = await literature.index()
     ids, version = await _sources(api, tenant, asked)
+    room = api.settings.tables_mib * MIB
     async with api.estimates.of(tenant):
         name, papers = await to_thread.run_sync(read_articles, index, ids, version)
         plan = Plan(request=asked, papers=papers)
-        async with _adding(tables, tenant, plan) as adding:
+        async with _adding(tables, tenant, plan, room) as adding:
             known = adding.known
-            if known is not None and await to_thread.run_sync(_stands, tables, known):
+            if known is not None and await to_thread.run_sync(tables.stands, known):
                 return known, False
             await api.jobs().admit([plan.request.reading().model], tenant=tenant)
             estimate = await _estimate(api, tenant, plan, adding)
@@ -81,23 +82,14 @@ async def _sources(
     return tuple(one.passage.id for one in found.passages), search.index_version
 
 
-def _stands(tables: Tables, known: TableOrder) -> bool:
-    """Return whether a table that was requested before is in progress or complete. Blocking."""
-    if not known.over:
-        return True
-    out = tables.table(known)
-    complete = out is not None and not any(row.error for row in out.rows)
-    return complete and known.state is TableState.SUCCEEDED
-
-
 @asynccontextmanager
-async def _adding(tables: Tables, tenant: str, plan: Plan) -> AsyncIterator[Adding]:
+async def _adding(tables: Tables, tenant: str, plan: Plan, room: int) -> AsyncIterator[Adding]:
     """Add a table during the block.
 
     Raises:
         RequestProblem: the tenant has no room for it, or adds another one.
     """
-    opening = tables.adding(tenant, plan)
+    opening = tables.adding(tenant, plan, room)
     try:
         with disk():
             adding = await to_thread.run_sync(opening.__enter__)
@@ -105,8 +97,8 @@ async def _adding(tables: Tables, tenant: str, plan: Plan) -> AsyncIterator[Addi
         raise RequestProblem(
             429,
             "TablesFull",
-            "Too many tables of the tenant wait",
-            f"{full}: wait until tables are read, or cancel one",
+            "The tenant has no room for another table",
+            str(full),
             headers={"Retry-After": "60"},
         ) from None
     except Busy:

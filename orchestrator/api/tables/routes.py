@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path as Folder
 from typing import Annotated, Any
 
 from anyio import to_thread
@@ -262,15 +261,14 @@ def _tables(api: Context) -> Tables:
     Raises:
         RequestProblem: none is configured.
     """
-    folder = api.settings.uploads
-    if folder is None:
+    if api.tables is None:
         raise RequestProblem(
             503,
             "NoTables",
             "This service reads no tables",
             "this request needs a folder: the operator must set POSOLOGY_UPLOADS",
         )
-    return Tables(Folder(folder).expanduser())
+    return api.tables
 
 
 async def _found(api: Context, tenant: str, table: str) -> TableOrder:

@@ -19,6 +19,7 @@ import errno
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -58,16 +59,17 @@ class Tables:
         self._tables = uploads / "tables"
 
     @contextmanager
-    def adding(self, tenant: str, plan: Plan) -> Iterator[Adding]:
+    def adding(self, tenant: str, plan: Plan, room: int) -> Iterator[Adding]:
         """Add a table during the block; unless it is completed there, nothing of it is left.
 
         Args:
             tenant: a valid name.
             plan: the request and its documents.
+            room: maximum bytes of the tenant's tables, with those that have ended.
 
         Raises:
             Busy: another process adds a table of the tenant; of this process, one at a time must ask.
-            NoRoom: too many tables of the tenant wait.
+            NoRoom: too many tables of the tenant wait, or they have too many bytes.
             OSError: the folder cannot be written.
         """
         own = self._own(tenant)
@@ -77,18 +79,27 @@ class Tables:
         with locked(own / "tables.lock"):
             # left by a process that was killed
             shutil.rmtree(arriving, ignore_errors=True)
-            digest = plan.digest()
+            digest, content = plan.digest(), plan.dump()
             every = self.all(tenant)
             known = next((one for one in every if self._digest(one) == digest), None)
-            waiting = sum(not one.over for one in every)
-            if waiting >= MAX_WAITING and (known is None or known.over):
-                raise NoRoom(f"{waiting} of {MAX_WAITING} tables wait")
+            if known is None or not self.stands(known):
+                waiting = sum(not one.over for one in every)
+                if waiting >= MAX_WAITING:
+                    raise NoRoom(
+                        f"{waiting} of {MAX_WAITING} tables wait: wait until tables are read, or cancel one"
+                    )
+                used = _size(own) + len(content)
+                if used > room:
+                    raise NoRoom(
+                        f"the tenant's tables would have {used} bytes of at most {room}: wait until tables expire, or send "
+                        "fewer documents"
+                    )
             made = keys.new_id("table")
             folder = arriving / made
             folder.mkdir(parents=True)
             try:
                 (folder / _DIGEST).write_text(digest, encoding="ascii")
-                (folder / _PLAN).write_bytes(plan.dump())
+                (folder / _PLAN).write_bytes(content)
                 if known is not None:
                     # its replies cost nothing, so the estimate is without them
                     with suppress(FileNotFoundError):
@@ -147,6 +158,22 @@ class Tables:
                 with suppress(FileNotFoundError):
                     (own / place / order.id / _CANCEL).touch()
         return self.get(order.id, tenant=order.tenant)
+
+    def stands(self, order: TableOrder) -> bool:
+        """Return whether a table is in progress or complete, so that the same request changes nothing."""
+        if not order.over:
+            return True
+        table = self.table(order)
+        complete = table is not None and not any(row.error for row in table.rows)
+        return complete and order.state is TableState.SUCCEEDED
+
+    def counts(self) -> Counter[TableState]:
+        """Return the number of tables of all tenants, by state."""
+        return Counter(one.state for own in _entries(self._tables) for one in self.all(own.name))
+
+    def size(self) -> int:
+        """Return the bytes of the tables of all tenants."""
+        return _size(self._tables)
 
     def is_cancelled(self, order: TableOrder) -> bool:
         """Return whether a table that has not ended was cancelled."""
@@ -281,6 +308,16 @@ def _entries(folder: Path) -> list[Path]:
         return [one for one in folder.iterdir() if one.is_dir()]
     except FileNotFoundError:
         return []
+
+
+def _size(folder: Path) -> int:
+    found = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            # folders move meanwhile
+            with suppress(FileNotFoundError):
+                found += (Path(place) / name).stat().st_size
+    return found
 
 
 def _records(folder: Path) -> Iterator[TableOrder]:

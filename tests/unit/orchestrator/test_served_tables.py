@@ -15,17 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ingest.uploads.folder import Busy
+from orchestrator.ingest.uploads.folder import Busy, NoRoom
 from orchestrator.ingest.uploads.process import reading_tables
 from orchestrator.models import Models
 from orchestrator.settings import Settings
 from orchestrator.tables.documents import Papers
-from orchestrator.tables.served.folder import MAX_KEPT, Tables
+from orchestrator.tables.served.folder import MAX_KEPT, MAX_WAITING, Tables
+from orchestrator.tables.served.metrics import TablesCollector
 from orchestrator.tables.served.plan import Plan
 from orchestrator.tables.served.reader import MAX_RUNS, TableReader
 from orchestrator.tables.served.request import TableRequest
 from posology.errors import InvalidQuery, TableNotFound
-from posology.published.tables.forms import TableEstimate
+from posology.published.tables.forms import TableEstimate, TableOutput
 from posology.published.tables.orders import TableFailure, TableOrder, TableState
 from posology.types import Passage
 from posology.types.tables import Document
@@ -33,6 +34,7 @@ from tests.unit.orchestrator.test_uploads import Steps, full_disk
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 FREE = Decimal(0)
+ROOM = 2**20
 ESTIMATE = TableEstimate(
     documents=1, read=0, calls=1, free=True, input_tokens=0, output_tokens=0, low_usd=FREE, expected_usd=FREE, worst_usd=FREE,
     spent_usd=FREE, cap_usd=None, balances=(),
@@ -62,7 +64,7 @@ def order(table: str, tenant: str = "acme", **fields: object) -> TableOrder:
 
 
 def add(tables: Tables, asked: Plan, tenant: str = "acme") -> TableOrder:
-    with tables.adding(tenant, asked) as adding:
+    with tables.adding(tenant, asked, ROOM) as adding:
         made = order(adding.id, tenant)
         tables.complete(adding, made)
     return made
@@ -76,12 +78,12 @@ def failed(one: TableOrder, at: datetime = NOW) -> TableOrder:
 def test_the_maximum_cost_alone_makes_no_other_table(tables: Tables) -> None:
     made = add(tables, plan())
     for same in (plan(), plan(max_cost_usd="1")):
-        with tables.adding("acme", same) as adding:
+        with tables.adding("acme", same, ROOM) as adding:
             assert adding.known == made
     for other in (plan("It does not."), plan(part_words=300)):
-        with tables.adding("acme", other) as adding:
+        with tables.adding("acme", other, ROOM) as adding:
             assert adding.known is None
-    with tables.adding("other", plan()) as adding:
+    with tables.adding("other", plan(), ROOM) as adding:
         assert adding.known is None
     assert tables.all("acme") == [made]
 
@@ -113,7 +115,7 @@ def test_a_table_that_ended_early_continues_with_its_replies(tables: Tables) -> 
     tables.end(failed(made), None)
     assert tables.waiting() == []
     assert tables.get(made.id, tenant="acme").error is not None
-    with tables.adding("acme", plan(max_cost_usd="1")) as adding:
+    with tables.adding("acme", plan(max_cost_usd="1"), ROOM) as adding:
         assert adding.id == made.id
         assert adding.run.read_text(encoding="utf-8") == "replies"
         tables.complete(adding, made)
@@ -123,8 +125,57 @@ def test_a_table_that_ended_early_continues_with_its_replies(tables: Tables) -> 
     assert tables.run(made).read_text(encoding="utf-8") == "replies"
 
 
+def test_tables_have_so_many_bytes(tables: Tables) -> None:
+    made = add(tables, plan())
+    asked = plan("It does not.")
+    used = tables.size()
+    with (
+        pytest.raises(NoRoom, match="tables would have"),
+        tables.adding("acme", asked, used + len(asked.dump()) - 1),
+    ):
+        pass
+    with tables.adding("acme", asked, used + len(asked.dump())) as adding:
+        assert adding.known is None
+    # the same table needs no room while it is read; one that ended early needs some for more replies
+    with tables.adding("acme", plan(), 1) as adding:
+        assert adding.known == made
+    tables.end(failed(made), None)
+    with pytest.raises(NoRoom), tables.adding("acme", plan(), 1):
+        pass
+    with tables.adding("other", asked, len(asked.dump())) as adding:
+        assert adding.known is None
+
+
+def test_a_complete_table_needs_no_room(tables: Tables) -> None:
+    made = add(tables, plan())
+    done = made.model_copy(update={"state": TableState.SUCCEEDED, "ended": NOW})
+    out = TableOutput(model=made.model, fields=(), rows=(), left_out=(), estimate=None, spent_usd=FREE)  # fmt: skip
+    tables.end(done, out)
+    for words in range(MAX_WAITING):
+        add(tables, plan(part_words=200 + words))
+    with tables.adding("acme", plan(), 1) as adding:
+        assert adding.known == done
+    with pytest.raises(NoRoom, match="20 of 20"), tables.adding("acme", plan("other"), ROOM):
+        pass
+
+
+def test_metrics_of_tables(tables: Tables, tmp_path: Path) -> None:
+    assert {m.name: [s.value for s in m.samples] for m in TablesCollector(tables).collect()} == {
+        "posology_tables": [0] * len(TableState),
+        "posology_tables_bytes": [0],
+    }
+    ended = add(tables, plan())
+    tables.end(failed(ended), None)
+    add(tables, plan("a")), add(tables, plan(), "other")
+    states, size = TablesCollector(tables).collect()
+    counts = {sample.labels["state"]: sample.value for sample in states.samples}
+    assert {state: n for state, n in counts.items() if n} == {"waiting": 2, "failed": 1}
+    files = [path for path in (tmp_path / "tables").rglob("*") if path.is_file()]
+    assert size.samples[0].value == sum(path.stat().st_size for path in files) > 0
+
+
 def test_a_request_that_is_given_up_leaves_nothing(tables: Tables, tmp_path: Path) -> None:
-    with pytest.raises(InvalidQuery), tables.adding("acme", plan()):
+    with pytest.raises(InvalidQuery), tables.adding("acme", plan(), ROOM):
         raise InvalidQuery("no", field="documents")
     assert tables.all("acme") == []
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]
@@ -151,7 +202,7 @@ def test_a_table_whose_end_was_interrupted_is_found_and_cancelled(
     (own / "ended").mkdir()
     (own / "pending" / made.id).rename(own / "ended" / made.id)
     # else the same request would make and pay for a second table
-    with tables.adding("acme", plan()) as adding:
+    with tables.adding("acme", plan(), ROOM) as adding:
         assert adding.known == made
     assert tables.cancel(made).state is TableState.CANCELLING
     # the end of a table that is being read is not a crash
