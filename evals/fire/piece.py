@@ -36,6 +36,11 @@ TENANTS = {
     "tight": ("--total", "0.01", "--job", "0.02"),
     "daily": ("--day", "0.3", "--month", "2", "--calls", "6"),
 }
+#: those of a steady run, whose load would change whenever a limit is reached, and at midnight
+_STEADY = TENANTS | {
+    "ample": ("--total", "1000", "--calls", "16", "--may-ingest"),
+    "daily": ("--day", "1000", "--month", "1000", "--calls", "6"),
+}
 #: dollars by which the tight tenant's total is raised, and seconds between
 _RAISE, _EVERY = 0.01, 20.0
 #: seconds until a stack serves, about
@@ -81,10 +86,10 @@ class Plan:
         return f"{self.seed}-{self.number}"
 
 
-def tenants(seed: int) -> list[Tenant]:
+def tenants(seed: int, *, steady: bool = False) -> list[Tenant]:
     """Return the tenants of a run."""
     found = []
-    for name, limits in TENANTS.items():
+    for name, limits in (_STEADY if steady else TENANTS).items():
         digest = hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()
         found.append(Tenant(name=name, word=f"word{digest[:12]}", limits=limits))
     return found
@@ -115,7 +120,7 @@ async def run(plan: Plan) -> None:
         stack.push_async_callback(network.stop)
         provider = await stack.enter_async_context(_provider(plan))
         environment = _environment(plan, provider)
-        some = tenants(plan.seed)
+        some = tenants(plan.seed, steady=plan.steady)
         direct = environment | {"POSOLOGY_REDIS_URL": server.url}
         if plan.number == 1:
             await _begin(plan, journal, direct)

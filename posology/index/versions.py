@@ -25,6 +25,9 @@ from posology.types import Growth
 KEEP_VERSIONS = timedelta(days=30)
 #: minimum retention: questions in flight keep reading the version that they began with
 LEAST = timedelta(hours=1)
+#: expired versions wait for each other, for this part of their retention and no longer than this: removing their files
+#: writes the table anew
+_WAIT, _LONGEST = 0.1, timedelta(hours=1)
 
 _NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z|growing-(\d+)-(\d{8}T\d{12})Z-(\d+)-(\d+)")
 _TIME = "%Y%m%dT%H%M%S%f"
@@ -101,7 +104,8 @@ def publish(table: Any, uri: str, growth: Growth | None = None) -> int:
 def expire(table: Any, uri: str, keep: timedelta) -> tuple[int, ...]:
     """Unpin expired versions, so that the next cleanup removes them; return their numbers.
 
-    Answers may use a version until it is replaced, so its retention begins then.
+    Answers may use a version until it is replaced, so its retention begins then. None is unpinned until the first has been
+    expired for a tenth of its retention, or for an hour: an index that changes every few seconds is not cleaned each time.
 
     Args:
         table: a handle on any version.
@@ -110,11 +114,14 @@ def expire(table: Any, uri: str, keep: timedelta) -> tuple[int, ...]:
     """
     known = published(table, uri)
     now = datetime.now(UTC)
-    gone = [
-        one
-        for one, following in pairwise(known)
-        if now - following.at > (LEAST if one.growth is not None else max(keep, LEAST))
-    ]
+    gone, overdue = [], False
+    for one, following in pairwise(known):
+        kept = LEAST if one.growth is not None else max(keep, LEAST)
+        if (over := now - following.at - kept) > timedelta(0):
+            gone.append(one)
+            overdue = overdue or over > min(_WAIT * kept, _LONGEST)
+    if not overdue:
+        return ()
     for one in gone:
         with translated(uri):
             table.branches.delete(one.branch)
