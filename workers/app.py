@@ -9,7 +9,7 @@ from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import celeryd_init, setup_logging
 
-from orchestrator.environment import prepare_libraries
+from orchestrator.environment import prepare_process
 from orchestrator.logs.configuration import configure
 from orchestrator.question.request import MAX_DEADLINE
 from orchestrator.settings import Settings, load_settings
@@ -71,5 +71,5 @@ def _keep_logs(**_: object) -> None:
     """Keep Celery from configuring logs itself, as it does where nothing is connected to this signal."""
 
 
-prepare_libraries()
+prepare_process()
 app = make_app(load_settings())

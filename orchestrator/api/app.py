@@ -30,6 +30,7 @@ from orchestrator.api.routes import (
 from orchestrator.api.tables import routes as tables
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.console.routes import ROUTES as CONSOLE
+from orchestrator.environment import prepare_process
 from orchestrator.jobs.place import room
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.logs import events
@@ -125,6 +126,7 @@ def from_environment() -> FastAPI:
     Raises:
         ConfigurationError: a variable is invalid.
     """
+    prepare_process()
     settings = load_settings()
     configure(settings)
     return create_app(settings)

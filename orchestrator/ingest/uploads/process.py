@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from orchestrator.environment import prepare_libraries
+from orchestrator.environment import prepare_process
 from orchestrator.ingest.embedding import Payer
 from orchestrator.ingest.live.fetching import fetch_into
 from orchestrator.ingest.live.request import FETCH
@@ -135,6 +135,7 @@ def serve(settings: Settings, spread: Spread | None = None) -> None:
     Raises:
         ConfigurationError: no folder of uploads is configured, or another process ingests its files.
     """
+    prepare_process()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -151,7 +152,6 @@ def serve(settings: Settings, spread: Spread | None = None) -> None:
 
 
 if __name__ == "__main__":
-    prepare_libraries()
     loaded = load_settings()
     configure(loaded)
     serve(loaded)
