@@ -51,6 +51,18 @@ def _schema(schema: type[BaseModel]) -> str:
     return json.dumps(schema.model_json_schema(), sort_keys=True)
 
 
+class Answered(Exception):
+    """A :class:`~posology.seams.Journal` refuses an attempt: the reply to its call came meanwhile, to another worker.
+
+    Args:
+        completion: the reply.
+    """
+
+    def __init__(self, completion: Completion) -> None:
+        super().__init__("the call has its reply")
+        self.completion = completion
+
+
 class Memo:
     """Returns the stored reply of a call, and sends the call only if there is none.
 
@@ -65,4 +77,7 @@ class Memo:
 
     async def __call__(self, call: Call) -> Completion:
         """Replay one call, or send it."""
-        return await self._recall(call_key(call)) or await self._inner(call)
+        try:
+            return await self._recall(call_key(call)) or await self._inner(call)
+        except Answered as late:
+            return late.completion

@@ -13,6 +13,7 @@ from posology.budget.ledger.base import nano
 from posology.budget.ledger.journal import until_recorded
 from posology.budget.ledger.redis import GONE, log_missing
 from posology.budget.ledger.refusals import refuse as refuse_to_pay
+from posology.llm.memo import Answered
 from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Attempt, Completion, Finish, Opening, Outcome, Usage
@@ -38,6 +39,7 @@ class JobJournal:
         """Reserve the worst case of an attempt and record it, before it is sent.
 
         Raises:
+            Answered: the reply of a worker that was taken for lost came late; nothing is reserved.
             BudgetError: the limits of the tenant or of the job do not allow it, or not yet.
             JobCancelled: the job was cancelled.
             JobExpired: its deadline passed.
@@ -55,6 +57,8 @@ class JobJournal:
             nano(opening.reserved),
         )
         raise_if_refused(self._claimed, reply[0])
+        if reply[0] == "answered":
+            raise Answered(_replayed(reply[1]))
         with refusals(**self._claimed.ids, attempt=opening.id, model=opening.model):
             refuse_to_pay(reply, opening, unit.tenant)
         return int(reply[1])

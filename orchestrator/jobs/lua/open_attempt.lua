@@ -1,4 +1,5 @@
 -- Before a model is called: may it be, is there money for its worst case, and which number has the call?
+-- A call that has its reply by now, as that of a worker which was taken for lost came late, is not sent: the reply is returned.
 -- ARGV: now, id, unit, token, opening (JSON), nano-dollars that it may cost
 local id, name = ARGV[2], ARGV[3]
 local entry = cjson.decode(ARGV[5])
@@ -20,6 +21,11 @@ local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return refuse(why) end
 if get(id, 'state') == 'cancelling' then return refuse('cancelled') end
 if now >= tonumber(get(id, 'deadline')) then return refuse('expired') end
+local reply = redis.call('HGET', key(id, 'memo'), entry.key)
+if reply then
+  refuse('answered')
+  return {'answered', reply}
+end
 if known then return {'opened', cjson.decode(known).call} end
 -- a call's number is given when it is sent, not while it waits for money
 local first = type(entry.call) ~= 'number'

@@ -132,7 +132,7 @@ class Bench:
         now = self.clock.now
         return await self.worker().sweep(self.tenant, jobs_before=now, calls_before=now)
 
-    async def open(self, held: ClaimedUnit, attempt: str, *, key: str = "k") -> int:
+    async def open(self, held: ClaimedUnit, attempt: str, *, key: str | None = None) -> int:
         return await JobJournal(self.worker(), held).open(opening(held, attempt, key=key))
 
     async def close(
@@ -142,7 +142,7 @@ class Bench:
         outcome: Outcome = Outcome.OK,
         *,
         cost: Decimal | None = Decimal("0.001"),
-        key: str = "k",
+        key: str | None = None,
     ) -> None:
         said = completion() if outcome in (Outcome.OK, Outcome.UNUSABLE) else None
         await JobJournal(self.worker(), held).close(
@@ -202,7 +202,8 @@ def unread(index: int) -> Extraction:
     return Extraction(partition=index, failure=Failure.PROVIDER, error="ProviderTimeout")
 
 
-def opening(held: ClaimedUnit, attempt: str, *, key: str = "k") -> Opening:
+def opening(held: ClaimedUnit, attempt: str, *, key: str | None = None) -> Opening:
+    """An attempt; ``None``: at a call of its own."""
     stage = {"answer": Stage.ANSWER, "extract": Stage.EXTRACT, "reduce": Stage.REDUCE}
     return Opening(
         id=attempt,
@@ -211,7 +212,7 @@ def opening(held: ClaimedUnit, attempt: str, *, key: str = "k") -> Opening:
         stage=stage[held.unit.kind],
         model=MODEL,
         prompt=PROMPT,
-        key=key,
+        key=key or attempt,
         started=1_700_000_000.0,
         reserved=BOUND,
     )

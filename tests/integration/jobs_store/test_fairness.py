@@ -224,7 +224,7 @@ async def test_parking_takes_the_units_tickets_out_and_nobody_elses(bench: Bench
     assert [str(ticket).split("|")[0] for ticket in left] == [third.unit.job]
     # nobody stands before the other any more
     await bench.close(first, "first")
-    assert await bench.open(third, "third") == 1
+    assert await bench.open(third, "third", key="k") == 1
 
 
 async def test_what_was_paid_for_before_a_unit_was_parked_is_replayed(bench: Bench) -> None:

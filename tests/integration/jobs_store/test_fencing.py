@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from posology.errors import JobCancelled, JobExpired, JobSuperseded
+from posology.llm.memo import Answered
 from posology.store import keys
 from posology.types import Extraction, JobState, Outcome
 from tests.integration.jobs_store.helpers import (
@@ -118,7 +119,38 @@ async def test_a_late_reply_is_there_for_whoever_took_over(bench: Bench) -> None
     old, new = await superseded_while_calling(bench)
     await bench.close(old, "a", key="the call")
     # the key is the opening's: that is what the store knows of the call
-    assert await JobJournal(bench.worker(), new).recall("k") is not None
+    assert await JobJournal(bench.worker(), new).recall("a") is not None
+
+
+async def test_what_was_answered_late_is_not_asked_again(bench: Bench) -> None:
+    """Whoever took over has looked for a reply before it came, and retries its own attempt."""
+    old, new = await superseded_while_calling(bench)
+    journal = JobJournal(bench.worker(), new)
+    await bench.open(new, "b", key="a")
+    await bench.close(new, "b", Outcome.FAILED, key="a")
+    await bench.close(old, "a", cost=Decimal("0.25"))
+    before = await bench.store.get(old.unit.job, tenant=bench.tenant)
+    with pytest.raises(Answered) as late:
+        await bench.open(new, "c", key="a")
+    assert late.value.completion == await journal.recall("a")
+    assert await bench.store.get(old.unit.job, tenant=bench.tenant) == before
+    assert await _open(bench, new) == set()
+    # another call is sent
+    assert await bench.open(new, "d") == 3
+
+
+async def test_an_opening_is_withdrawn_whose_call_was_answered_before_it_was_repeated(
+    bench: Bench,
+) -> None:
+    old, new = await superseded_while_calling(bench)
+    # entered, but the worker does not know
+    await bench.open(new, "b", key="a")
+    await bench.close(old, "a", cost=Decimal("0.25"))
+    with pytest.raises(Answered):
+        await bench.open(new, "b", key="a")
+    out = await bench.store.get(old.unit.job, tenant=bench.tenant)
+    assert [a.id for a in out.spending.attempts] == ["a"]
+    assert await _open(bench, new) == set()
 
 
 async def test_a_late_reply_of_no_use_does_not_fail_the_next_try(bench: Bench) -> None:
@@ -130,7 +162,7 @@ async def test_a_late_reply_of_no_use_does_not_fail_the_next_try(bench: Bench) -
     await bench.close(held, "slow", Outcome.UNUSABLE)
     await bench.close(held, "good", key="other")
     new = JobJournal(bench.worker(), await bench.claimed(held.unit.job))
-    assert await new.recall("k") is None
+    assert await new.recall("slow") is None
     assert await new.recall("other") is not None
 
 

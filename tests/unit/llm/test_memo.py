@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from pydantic import BaseModel
 
+from posology.errors import ProviderUnreachable
 from posology.llm.accounting import Account
 from posology.llm.calls import Caller
-from posology.llm.memo import Memo, call_key
+from posology.llm.memo import Answered, Memo, call_key
 from posology.llm.stack import build
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
-from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Role, Usage
+from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Outcome, Role, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -81,6 +82,48 @@ async def test_a_reply_that_needed_a_repair_is_replayed_with_it(make_call: MakeC
     again = await complete(call)
     assert first.parsed == again.parsed == Verdict(yes=True)
     assert len(model.calls) == len(journal.attempts) == 2
+
+
+class Late(Account):
+    """A journal that has another worker's reply when a second attempt is opened."""
+
+    def __init__(self, reply: Completion) -> None:
+        super().__init__()
+        self._reply = reply
+
+    async def open(self, opening: Opening) -> int:
+        if opening.attempt > 1:
+            raise Answered(self._reply)
+        return await super().open(opening)
+
+
+async def test_a_reply_that_came_to_another_worker_is_used_instead_of_a_retry(
+    make_call: MakeCall,
+) -> None:
+    reply = Completion(
+        text='{"yes": true}', usage=Usage(input=20, output=3), finish=Finish.STOP, served_model="m"
+    )
+    journal, model = (
+        Late(reply),
+        ScriptedModel([ProviderUnreachable("cut", provider="test", model="m")]),
+    )
+
+    async def forget(_key: str) -> None:
+        return None
+
+    async def at_once(_seconds: float) -> None:
+        return None
+
+    complete = build(
+        model,
+        journal=journal,
+        prices=FlatPrices(),
+        bound=by_bytes,
+        caller=Caller(recall=forget, sleep=at_once),
+    )
+    found = await complete(make_call(schema=Verdict))
+    assert found.parsed == Verdict(yes=True)
+    assert [attempt.outcome for attempt in journal.attempts] == [Outcome.FAILED]
 
 
 async def test_nothing_is_replayed_that_nobody_remembers(make_call: MakeCall) -> None:
