@@ -66,6 +66,7 @@ def prepare_process() -> None:
     import ctypes
 
     prepare_libraries()
-    if "MALLOC_ARENA_MAX" not in os.environ:
+    own = os.environ.get("MALLOC_ARENA_MAX") or "arena_max" in os.environ.get("GLIBC_TUNABLES", "")
+    if not own:
         with suppress(AttributeError, OSError):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)

@@ -24,8 +24,8 @@ PARTS = {"worker": "workers.app", "api": "orchestrator.api.app", "ingest": "uplo
 EVERY = 5.0
 #: seconds from the start of a process until its caches are filled, or the share of its life if that is longer
 _WARM, _WARM_SHARE = 120.0, 0.25
-#: the same of a steady run, in which the index keeps each version for an hour, and readers know them all
-_FILLED = 3_900.0
+#: the same of a steady run, in which the index keeps each version for 66 minutes, and readers know them all
+_FILLED = 4_500.0
 #: fewest samples of a line
 _FEWEST = 12
 #: seconds whose samples become one point of a line that is long enough: samples of a few seconds are not independent

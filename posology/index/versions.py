@@ -25,8 +25,8 @@ from posology.types import Growth
 KEEP_VERSIONS = timedelta(days=30)
 #: minimum retention: questions in flight keep reading the version that they began with
 LEAST = timedelta(hours=1)
-#: expired versions wait for each other, for this part of their retention and no longer than this: removing their files
-#: writes the table anew
+#: expired versions wait for each other, for this part of their retention and no longer than this: to remove their files,
+#: LanceDB compacts the table, even a small one that needs it for nothing else
 _WAIT, _LONGEST = 0.1, timedelta(hours=1)
 
 _NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z|growing-(\d+)-(\d{8}T\d{12})Z-(\d+)-(\d+)")

@@ -119,6 +119,7 @@ class Journal(Protocol):
         is unknown.
 
         Raises:
+            Answered: the reply to the call came to another worker, see :mod:`posology.llm.memo`; nothing was recorded.
             HeadroomReserved: the attempt may not be made yet; nothing was recorded.
             PosologyError: the attempt may not be made; nothing was recorded.
         """

@@ -17,7 +17,7 @@ from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.tables.rows import open_run
 from orchestrator.tables.served.articles import read_articles
-from orchestrator.tables.served.folder import Adding, Tables
+from orchestrator.tables.served.folder import Adding, NoSpace, Tables
 from orchestrator.tables.served.plan import Plan
 from orchestrator.tables.served.request import TableRequest
 from orchestrator.training.paid.run import prepare
@@ -97,9 +97,13 @@ async def _adding(tables: Tables, tenant: str, plan: Plan, room: int) -> AsyncIt
         raise RequestProblem(
             429,
             "TablesFull",
-            "The tenant has no room for another table",
+            "Too many tables of the tenant wait",
             str(full),
             headers={"Retry-After": "60"},
+        ) from None
+    except NoSpace as full:
+        raise RequestProblem(
+            507, "TablesTooLarge", "The tenant's tables have no space for another one", str(full)
         ) from None
     except Busy:
         raise RequestProblem(

@@ -47,6 +47,14 @@ _ARRIVING, _PENDING, _ENDED = "arriving", "pending", "ended"
 _PLACES = (_PENDING, _ENDED, _PENDING)
 
 
+class NoSpace(Exception):
+    """A tenant's tables have no space for another one.
+
+    Args:
+        reason: the limit, and its numbers.
+    """
+
+
 class Tables:
     """The folder. Blocking; it may be shared by threads and processes.
 
@@ -69,7 +77,8 @@ class Tables:
 
         Raises:
             Busy: another process adds a table of the tenant; of this process, one at a time must ask.
-            NoRoom: too many tables of the tenant wait, or they have too many bytes.
+            NoRoom: too many tables of the tenant wait.
+            NoSpace: the tenant's tables have too many bytes for another one.
             OSError: the folder cannot be written.
         """
         own = self._own(tenant)
@@ -88,9 +97,10 @@ class Tables:
                     raise NoRoom(
                         f"{waiting} of {MAX_WAITING} tables wait: wait until tables are read, or cancel one"
                     )
+                # one that ended early must keep what was paid for
                 used = _size(own) + len(content)
-                if used > room:
-                    raise NoRoom(
+                if known is None and used > room:
+                    raise NoSpace(
                         f"the tenant's tables would have {used} bytes of at most {room}: wait until tables expire, or send "
                         "fewer documents"
                     )
@@ -168,12 +178,8 @@ class Tables:
         return complete and order.state is TableState.SUCCEEDED
 
     def counts(self) -> Counter[TableState]:
-        """Return the number of tables of all tenants, by state."""
-        return Counter(one.state for own in _entries(self._tables) for one in self.all(own.name))
-
-    def size(self) -> int:
-        """Return the bytes of the tables of all tenants."""
-        return _size(self._tables)
+        """Return the number of tables of all tenants that have not ended, by state."""
+        return Counter(one.state for one in self.waiting())
 
     def is_cancelled(self, order: TableOrder) -> bool:
         """Return whether a table that has not ended was cancelled."""

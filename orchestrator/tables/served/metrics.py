@@ -25,13 +25,8 @@ class TablesCollector(Collector):
         """Yield one family after the other."""
         counts = self._tables.counts()
         states = GaugeMetricFamily(
-            "posology_tables", "Evidence tables with records, by state.", labels=["state"]
+            "posology_tables", "Evidence tables that have not ended, by state.", labels=["state"]
         )
-        for state in TableState:
+        for state in (TableState.WAITING, TableState.RUNNING, TableState.CANCELLING):
             states.add_metric([state.value], counts[state])
         yield states
-        yield GaugeMetricFamily(
-            "posology_tables_bytes",
-            "Bytes of evidence tables with their requests and replies.",
-            value=self._tables.size(),
-        )

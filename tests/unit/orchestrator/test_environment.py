@@ -45,4 +45,6 @@ def arenas(prepare: str, **environment: str) -> int:
 def test_threads_of_a_process_that_serves_share_two_arenas() -> None:
     assert arenas("prepare_libraries") > 3
     assert arenas("prepare_process") == 2
+    assert arenas("prepare_process", MALLOC_ARENA_MAX="") == 2
     assert arenas("prepare_process", MALLOC_ARENA_MAX="3") == 3
+    assert arenas("prepare_process", GLIBC_TUNABLES="glibc.malloc.arena_max=4") == 4

@@ -20,7 +20,7 @@ from orchestrator.ingest.uploads.process import reading_tables
 from orchestrator.models import Models
 from orchestrator.settings import Settings
 from orchestrator.tables.documents import Papers
-from orchestrator.tables.served.folder import MAX_KEPT, MAX_WAITING, Tables
+from orchestrator.tables.served.folder import MAX_KEPT, MAX_WAITING, NoSpace, Tables
 from orchestrator.tables.served.metrics import TablesCollector
 from orchestrator.tables.served.plan import Plan
 from orchestrator.tables.served.reader import MAX_RUNS, TableReader
@@ -125,23 +125,25 @@ def test_a_table_that_ended_early_continues_with_its_replies(tables: Tables) -> 
     assert tables.run(made).read_text(encoding="utf-8") == "replies"
 
 
-def test_tables_have_so_many_bytes(tables: Tables) -> None:
+def test_tables_have_so_many_bytes(tables: Tables, tmp_path: Path) -> None:
     made = add(tables, plan())
     asked = plan("It does not.")
-    used = tables.size()
+    files = (path for path in (tmp_path / "tables" / "acme").rglob("*") if path.is_file())
+    used = sum(path.stat().st_size for path in files)
     with (
-        pytest.raises(NoRoom, match="tables would have"),
+        pytest.raises(NoSpace, match="tables would have"),
         tables.adding("acme", asked, used + len(asked.dump()) - 1),
     ):
         pass
     with tables.adding("acme", asked, used + len(asked.dump())) as adding:
         assert adding.known is None
-    # the same table needs no room while it is read; one that ended early needs some for more replies
-    with tables.adding("acme", plan(), 1) as adding:
-        assert adding.known == made
-    tables.end(failed(made), None)
-    with pytest.raises(NoRoom), tables.adding("acme", plan(), 1):
-        pass
+    # the same table needs no space, neither while it is read nor after an early end: its replies were paid for
+    for ended in (made, failed(made)):
+        with tables.adding("acme", plan(), 1) as adding:
+            assert adding.known is not None
+            assert adding.known.state is ended.state
+        if not ended.over:
+            tables.end(failed(made), None)
     with tables.adding("other", asked, len(asked.dump())) as adding:
         assert adding.known is None
 
@@ -160,18 +162,16 @@ def test_a_complete_table_needs_no_room(tables: Tables) -> None:
 
 
 def test_metrics_of_tables(tables: Tables, tmp_path: Path) -> None:
-    assert {m.name: [s.value for s in m.samples] for m in TablesCollector(tables).collect()} == {
-        "posology_tables": [0] * len(TableState),
-        "posology_tables_bytes": [0],
-    }
-    ended = add(tables, plan())
-    tables.end(failed(ended), None)
-    add(tables, plan("a")), add(tables, plan(), "other")
-    states, size = TablesCollector(tables).collect()
-    counts = {sample.labels["state"]: sample.value for sample in states.samples}
-    assert {state: n for state, n in counts.items() if n} == {"waiting": 2, "failed": 1}
-    files = [path for path in (tmp_path / "tables").rglob("*") if path.is_file()]
-    assert size.samples[0].value == sum(path.stat().st_size for path in files) > 0
+    def counts() -> dict[str, float]:
+        (states,) = TablesCollector(tables).collect()
+        return {sample.labels["state"]: sample.value for sample in states.samples}
+
+    assert counts() == {"waiting": 0, "running": 0, "cancelling": 0}
+    tables.end(failed(add(tables, plan())), None)
+    add(tables, plan("a"))
+    tables.cancel(add(tables, plan(), "other"))
+    (tmp_path / "tables" / "lost+found").mkdir()
+    assert counts() == {"waiting": 1, "running": 0, "cancelling": 1}
 
 
 def test_a_request_that_is_given_up_leaves_nothing(tables: Tables, tmp_path: Path) -> None:
