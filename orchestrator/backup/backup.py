@@ -136,22 +136,39 @@ def _memory(source: Path, to: Path) -> None:
 
 
 def _index(source: Path, to: Path, before: Path | None) -> tuple[int, int]:
-    """Copy an index while no process writes it; files that the backup before has are linked, since they never change."""
+    """Copy an index while no process writes it; files that the backup before has are linked, since they never change.
+
+    Raises:
+        IndexLocked: a process is writing it.
+    """
+    try:
+        with _unwritten(source):
+            return _copied(source, to, before)
+    except FileNotFoundError:
+        # written by another machine, whose lock is not here
+        shutil.rmtree(to, ignore_errors=True)
+        raise _written(source) from None
+
+
+def _copied(source: Path, to: Path, before: Path | None) -> tuple[int, int]:
     files = shared = 0
-    with _unwritten(source):
-        for path in sorted(source.rglob("*")):
-            own = to / path.relative_to(source)
-            if path.is_dir():
-                own.mkdir(parents=True, exist_ok=True)
-                continue
-            own.parent.mkdir(parents=True, exist_ok=True)
-            files += 1
-            known = None if before is None else before / path.relative_to(source)
-            if known is not None and _same(path, known):
-                os.link(known, own)
-                shared += 1
-            else:
-                shutil.copy2(path, own)
+    for path in sorted(source.rglob("*")):
+        name = path.relative_to(source)
+        # hidden files are no part of an index: unfinished ones of LanceDB's, and other programs'
+        if any(part.startswith(".") for part in name.parts):
+            continue
+        own = to / name
+        if path.is_dir():
+            own.mkdir(parents=True, exist_ok=True)
+            continue
+        own.parent.mkdir(parents=True, exist_ok=True)
+        files += 1
+        known = None if before is None else before / name
+        if known is not None and _same(path, known):
+            os.link(known, own)
+            shared += 1
+        else:
+            shutil.copy2(path, own)
     return files, shared
 
 
@@ -172,12 +189,16 @@ def _unwritten(index: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise IndexLocked(
-                f"a process is writing {index}: the backup is without the index", index=str(index)
-            ) from None
+            raise _written(index) from None
         yield
     finally:
         os.close(lock)
+
+
+def _written(index: Path) -> IndexLocked:
+    return IndexLocked(
+        f"a process is writing {index}: the backup is without the index", index=str(index)
+    )
 
 
 def _same(path: Path, known: Path) -> bool:

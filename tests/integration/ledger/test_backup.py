@@ -161,6 +161,36 @@ async def test_an_index_that_is_written_is_left_out(redis_url: str, tmp_path: Pa
     assert json.loads((made.folder / "backup.json").read_text())["index"] is None
 
 
+async def test_of_an_index_that_changes_nothing_is_copied_and_nothing_hidden_of_any(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is of this machine: another one may write a shared folder."""
+    index = tmp_path / "index"
+    (index / "data" / ".unfinished").mkdir(parents=True)
+    for name in ("a", "b", ".filler", "data/.tmp1", "data/.unfinished/c", "data/d"):
+        (index / name).touch()
+    sources = Sources(redis=redis_url, index=index)
+    made = await back_up(sources, tmp_path / "whole", keep=1)
+    copied = {
+        str(path.relative_to(made.folder / "index"))
+        for path in (made.folder / "index").rglob("*")
+        if path.is_file()
+    }
+    assert copied == {"a", "b", "data/d"}
+    assert made.index_files == 3
+    copy = shutil.copy2
+
+    def vanishing(path: Path, to: Path) -> None:
+        copy(path, to)
+        (index / "b").unlink(missing_ok=True)
+
+    monkeypatch.setattr(shutil, "copy2", vanishing)
+    made = await back_up(sources, tmp_path / "b", keep=1)
+    assert made.without is not None
+    assert not (made.folder / "index").exists()
+    assert json.loads((made.folder / "backup.json").read_text())["index"] is None
+
+
 async def test_a_failure_leaves_the_backups_as_they_were(redis_url: str, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     made = await back_up(Sources(redis=redis_url), folder, keep=1)
