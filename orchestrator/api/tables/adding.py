@@ -55,9 +55,8 @@ async def add_table(
         name, papers = await to_thread.run_sync(read_articles, index, ids, version)
         plan = Plan(request=asked, papers=papers)
         async with _adding(tables, tenant, plan, room) as adding:
-            known = adding.known
-            if known is not None and await to_thread.run_sync(tables.stands, known):
-                return known, False
+            if adding.known is not None and adding.stands:
+                return adding.known, False
             await api.jobs().admit([plan.request.reading().model], tenant=tenant)
             estimate = await _estimate(api, tenant, plan, adding)
             order = _order(tenant, name, plan, adding, estimate)

@@ -7,14 +7,14 @@ local known = redis.call('HGET', key(id, 'calls'), entry.id)  -- the reply to th
 local ticket = id .. '|' .. name .. '|' .. entry.key
 
 -- It is not sent, so nothing of it may stay in the account.
-local function refuse(word)
+local function refuse(word, more)
   if known then
     redis.call('HDEL', key(id, 'calls'), entry.id)
     if redis.call('SREM', key(id, 'open'), entry.id) == 0 then forget_loss(id, cjson.decode(known)) end
   end
   release(entry.id)
   leave(ticket, id)
-  return {word}
+  return {word, more}
 end
 
 local u, why = held(id, name, tonumber(ARGV[4]))
@@ -22,10 +22,7 @@ if not u then return refuse(why) end
 if get(id, 'state') == 'cancelling' then return refuse('cancelled') end
 if now >= tonumber(get(id, 'deadline')) then return refuse('expired') end
 local reply = redis.call('HGET', key(id, 'memo'), entry.key)
-if reply then
-  refuse('answered')
-  return {'answered', reply}
-end
+if reply then return refuse('answered', reply) end
 if known then return {'opened', cjson.decode(known).call} end
 -- a call's number is given when it is sent, not while it waits for money
 local first = type(entry.call) ~= 'number'

@@ -91,15 +91,15 @@ class Tables:
             digest, content = plan.digest(), plan.dump()
             every = self.all(tenant)
             known = next((one for one in every if self._digest(one) == digest), None)
-            if known is None or not self.stands(known):
+            stands = known is not None and self._stands(known)
+            if not stands:
                 waiting = sum(not one.over for one in every)
                 if waiting >= MAX_WAITING:
                     raise NoRoom(
                         f"{waiting} of {MAX_WAITING} tables wait: wait until tables are read, or cancel one"
                     )
                 # one that ended early must keep what was paid for
-                used = _size(own) + len(content)
-                if known is None and used > room:
+                if known is None and (used := _size(own) + len(content)) > room:
                     raise NoSpace(
                         f"the tenant's tables would have {used} bytes of at most {room}: wait until tables expire, or send "
                         "fewer documents"
@@ -114,7 +114,8 @@ class Tables:
                     # its replies cost nothing, so the estimate is without them
                     with suppress(FileNotFoundError):
                         shutil.copyfile(self.run(known), folder / _RUN)
-                yield Adding(id=made if known is None else known.id, known=known, folder=folder)
+                table = made if known is None else known.id
+                yield Adding(id=table, known=known, stands=stands, folder=folder)
             finally:
                 shutil.rmtree(arriving, ignore_errors=True)
 
@@ -168,14 +169,6 @@ class Tables:
                 with suppress(FileNotFoundError):
                     (own / place / order.id / _CANCEL).touch()
         return self.get(order.id, tenant=order.tenant)
-
-    def stands(self, order: TableOrder) -> bool:
-        """Return whether a table is in progress or complete, so that the same request changes nothing."""
-        if not order.over:
-            return True
-        table = self.table(order)
-        complete = table is not None and not any(row.error for row in table.rows)
-        return complete and order.state is TableState.SUCCEEDED
 
     def counts(self) -> Counter[TableState]:
         """Return the number of tables of all tenants that have not ended, by state."""
@@ -277,6 +270,13 @@ class Tables:
         sync(place)
         return moved
 
+    def _stands(self, order: TableOrder) -> bool:
+        if not order.over:
+            return True
+        table = self.table(order)
+        complete = table is not None and not any(row.error for row in table.rows)
+        return complete and order.state is TableState.SUCCEEDED
+
     def _digest(self, order: TableOrder) -> str | None:
         own = self._own(order.tenant)
         # its record may say that it has not ended when it has moved
@@ -300,6 +300,8 @@ class Adding:
     id: str
     #: the same table, which was requested before; ``None``: it is new
     known: TableOrder | None
+    #: whether that one is in progress or complete, so that the request changes nothing
+    stands: bool
     #: its folder until it is complete, with the replies of ``known``
     folder: Path
 

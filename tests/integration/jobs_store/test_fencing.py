@@ -123,7 +123,7 @@ async def test_a_late_reply_is_there_for_whoever_took_over(bench: Bench) -> None
 
 
 async def test_what_was_answered_late_is_not_asked_again(bench: Bench) -> None:
-    """Whoever took over has looked for a reply before it came, and retries its own attempt."""
+    """The second worker looked for a reply before it came; its own attempt failed, and it tries again."""
     old, new = await superseded_while_calling(bench)
     journal = JobJournal(bench.worker(), new)
     await bench.open(new, "b", key="a")

@@ -40,6 +40,10 @@ class Remembering(Account):
         return self._replies.get(key)
 
 
+async def forget(_key: str) -> None:
+    return None
+
+
 class Verdict(BaseModel):
     yes: bool
 
@@ -108,9 +112,6 @@ async def test_a_reply_that_came_to_another_worker_is_used_instead_of_a_retry(
         ScriptedModel([ProviderUnreachable("cut", provider="test", model="m")]),
     )
 
-    async def forget(_key: str) -> None:
-        return None
-
     async def at_once(_seconds: float) -> None:
         return None
 
@@ -127,9 +128,6 @@ async def test_a_reply_that_came_to_another_worker_is_used_instead_of_a_retry(
 
 
 async def test_nothing_is_replayed_that_nobody_remembers(make_call: MakeCall) -> None:
-    async def forget(_key: str) -> None:
-        return None
-
     reply = Completion(text="a", usage=None, finish=Finish.STOP, served_model="m")
     model = ScriptedModel([reply, reply])
     complete = Memo(model, recall=forget)
