@@ -1,5 +1,5 @@
 FROM python:3.12-slim
-ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 HF_HUB_OFFLINE=1
+ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 HF_HUB_OFFLINE=1 GLIBC_TUNABLES=glibc.malloc.tcache_max=256
 WORKDIR /app
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 # torch for CPUs: PyPI's has several GB of CUDA. Alone and without dependencies, so that nothing else comes from that index.

@@ -35,6 +35,10 @@ _FOR_LIBRARIES = {
 #: arenas of memory of a process that serves, and the parameter of ``mallopt`` for them (``malloc.h``)
 _ARENAS, _M_ARENA_MAX = 2, -8
 
+#: of processes that serve, read by the C library before anything else runs; the user's own values win. A thread keeps freed
+#: memory for itself only in pieces of up to 256 bytes: up to glibc's 1,032 bytes, 130 threads keep 30 MiB, after hours.
+FOR_SERVICES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_max=256"}
+
 
 def environment() -> Mapping[str, str]:
     """Return the whole environment, for child processes."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from orchestrator.environment import FOR_SERVICES
 from orchestrator.stack.child import Child, Command
 from orchestrator.stack.folder import DEFAULT_FOLDER, StackInfo
 
@@ -127,7 +128,14 @@ def _command(
     return Command(
         name=name,
         argv=tuple(_filled(part, fields) for part in argv),
-        environment={**options.environment, **index, **redis, **options.overrides, **more},
+        environment={
+            **FOR_SERVICES,
+            **options.environment,
+            **index,
+            **redis,
+            **options.overrides,
+            **more,
+        },
         log=options.folder.absolute() / "log" / f"{name}.log",
         grace=grace,
         insist=insist,

@@ -49,16 +49,18 @@ def require(place: Place) -> None:
         )
 
 
-def open_table(connection: Any, uri: str) -> Any | None:
-    """Open the newest version of the table; ``None``: there is no table.
+def open_table(connection: Any, uri: str, name: str = TABLE) -> Any | None:
+    """Open the newest version of a table, by default that of the passages; ``None``: there is no such table.
 
     Raises:
         IndexFault: it cannot be read.
     """
     try:
-        return connection.open_table(TABLE)
+        return connection.open_table(name)
     except (OSError, RuntimeError, ValueError) as error:
         if "was not found" in str(error):
+            # LanceDB leaves it in a cycle with its frames, which hold whatever our callers hold
+            error.__traceback__ = None
             return None
         if "://" in uri:
             raise fault(error, uri) from None

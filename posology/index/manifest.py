@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from posology.errors import IndexFault, IndexUnfinished
-from posology.index.connection import translated
+from posology.errors import IndexUnfinished
+from posology.index.connection import open_table, translated
 from posology.index.maintenance import compact
 
 _TABLE = "synced"
@@ -105,12 +105,9 @@ def applied_files(connection: Any, uri: str) -> tuple[Applied, ...]:
     Raises:
         IndexFault: the manifest cannot be read.
     """
-    try:
-        table = connection.open_table(_TABLE)
-    except (OSError, RuntimeError, ValueError) as error:
-        if "was not found" in str(error):
-            return ()
-        raise IndexFault(f"the index at {uri} cannot be read: {error}", index=uri) from error
+    table = open_table(connection, uri, _TABLE)
+    if table is None:
+        return ()
     files = _read(table, uri)
     return tuple(files[name] for name in sorted(files))
 

@@ -297,7 +297,8 @@ class Reader:
         if held <= 2 * self._needed + SPARE:
             return False
         self.connection, self.session = connect(self.place)
-        self._needed, self._old = None, {}
+        # the views hold the caches before
+        self._needed, self._old, self._view = None, {}, None
         return True
 
     def _same_process(self) -> None:

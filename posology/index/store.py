@@ -135,12 +135,9 @@ class Index(Reader):
         place = Place.of(uri)
         where = place.uri
         folder = place.folder
-        missing = IndexMissing(
-            f"there is no index at {where}: build one with `posology ingest`", index=where
-        )
         try:
             if folder is not None and not folder.is_dir():
-                raise missing
+                raise _missing(where)
         except OSError as error:
             raise IndexFault(
                 f"the index at {where} cannot be read: {error.strerror}", index=where
@@ -148,7 +145,7 @@ class Index(Reader):
         connection, session = connect(place)
         table = open_table(connection, where)
         if table is None:
-            raise missing
+            raise _missing(where)
         meta = read_meta(table.schema)
         if meta is None or (meta.format, meta.splitter) != (FORMAT, SPLITTER):
             raise IndexMismatch(
@@ -455,3 +452,9 @@ class Index(Reader):
             if found:
                 self._table.delete(which)
         return found
+
+
+def _missing(where: str) -> IndexMissing:
+    return IndexMissing(
+        f"there is no index at {where}: build one with `posology ingest`", index=where
+    )

@@ -12,6 +12,7 @@ the ingest was, and they are kept for :data:`LEAST` only.
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -31,6 +32,9 @@ _WAIT, _LONGEST = 0.1, timedelta(hours=1)
 
 _NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z|growing-(\d+)-(\d{8}T\d{12})Z-(\d+)-(\d+)")
 _TIME = "%Y%m%dT%H%M%S%f"
+
+#: one list at a time: LanceDB reads a file of each branch, many at once, and each in a thread of its own, which stays
+_LISTING = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +61,7 @@ def published(table: Any, uri: str) -> tuple[Published, ...]:
     Raises:
         IndexFault: they cannot be read.
     """
-    with translated(uri):
+    with _LISTING, translated(uri):
         branches = table.branches.list()
     found: dict[int, Published] = {}
     for name in branches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -127,6 +128,26 @@ async def test_a_file_becomes_passages(
         metrics = (await client.get("/metrics")).text
         assert 'posology_ingests{state="succeeded"} 1.0' in metrics
         assert "posology_ingesting_process_up 0.0" in metrics
+
+
+async def test_an_upload_leaves_no_index_open(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    def left_open() -> int:
+        return sum(type(one) is Index for one in gc.get_objects())
+
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        for name in ("a.jsonl", "b.jsonl"):
+            await client.post(FILES, params={"name": name}, content=ROWS, headers=BYTES)
+    gc.collect()
+    before = left_open()
+    # LanceDB's caches of an index stay as long as it does, whatever Python's own collector does
+    gc.disable()
+    try:
+        await anyio.to_thread.run_sync(ingest_all, given)
+        assert left_open() == before
+    finally:
+        gc.enable()
 
 
 async def test_texts_of_one_name_from_two_tenants_do_not_replace_each_other(

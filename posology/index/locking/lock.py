@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
+from weakref import WeakMethod
 
 from posology.errors import IndexLocked
 from posology.index.places import Place
@@ -48,21 +49,22 @@ class WriteLock:
         self,
         place: Place | Path | None,
         *,
-        taken: Callable[[], None] = lambda: None,
+        taken: Callable[[], None] | None = None,
         by: Exclusive | None = None,
     ) -> None:
         """Set the lock up; it is not taken yet.
 
         Args:
             place: address of the index; a path is its folder, ``None`` has no other writers.
-            taken: called whenever the lock is taken first.
+            taken: a method, called whenever the lock is taken first. It is held weakly: the lock is a part of its index,
+                whose caches would otherwise stay until Python looks for cycles.
             by: excludes other processes; ``None``: a file lock for a folder, a lease for object storage.
         """
         if isinstance(place, Path):
             place = Place.of(place)
         self._index = str(place)
         self._by = by if by is not None or place is None else exclusive(place)
-        self._taken = taken
+        self._taken = None if taken is None else WeakMethod(taken)
         self._within = threading.RLock()
         self._depth = 0
 
@@ -99,8 +101,11 @@ class WriteLock:
             self._within.release()
 
     def _first(self) -> None:
+        taken = None if self._taken is None else self._taken()
+        if taken is None:
+            return
         try:
-            self._taken()
+            taken()
         except BaseException:
             if self._by is not None:
                 self._by.release()

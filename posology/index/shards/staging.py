@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from posology.index.connection import translated
+from posology.index.connection import open_table, translated
 from posology.index.schema import FORMAT, Meta, Row, arrow_schema, from_arrow, stored, to_arrow
 from posology.text.roles.head import head_of
 from posology.types import Pages, Passage, Retrieved
@@ -164,13 +164,7 @@ class Staging:
             return opened.to_arrow()
 
     def _open(self, table: str) -> Any | None:
-        with translated(self._uri):
-            try:
-                return self._connection.open_table(table)
-            except ValueError as error:
-                if "was not found" in str(error):
-                    return None
-                raise
+        return open_table(self._connection, self._uri, table)
 
     def _drop(self, table: str) -> None:
         with translated(self._uri):

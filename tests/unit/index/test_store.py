@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import shutil
 import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -204,6 +206,37 @@ def test_replaced_versions_leave_the_caches(
     assert first is not None
     assert first.fetch(["p:1"])[0].passage.title == "Aspirin 0"
     assert reader.view_at(first.number).fetch(["p:1"])[0].passage.title == "Aspirin 0"
+
+
+def test_caches_before_go_with_the_connection(
+    index: Index, make_rows: MakeRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        index.upsert(make_rows([replace(ASPIRIN, title=f"Aspirin {number}")]))
+    oldest, middle, newest = (one.number for one in Index.open(index.uri).versions()[-3:])
+    reader = Index.open(index.uri)
+    reader.view_at(middle)
+    before = weakref.ref(reader.view())
+    monkeypatch.setattr(reading, "SPARE", -(1 << 40))
+    reader.view_at(oldest)
+    monkeypatch.undo()
+    assert reader.view().number == newest
+    assert before() is None
+
+
+def test_a_dropped_index_goes_at_once_with_its_caches(index: Index, make_rows: MakeRows) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        writer = Index.open(index.uri)
+        writer.upsert(make_rows([ASPIRIN]))
+        writer.finish()
+        assert writer.view().count() == 1
+        gone = weakref.ref(writer.connection)
+        del writer
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_none_is_said_with_what_to_do(tmp_path: Path) -> None:
