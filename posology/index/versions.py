@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -33,7 +34,8 @@ _WAIT, _LONGEST = 0.1, timedelta(hours=1)
 _NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z|growing-(\d+)-(\d{8}T\d{12})Z-(\d+)-(\d+)")
 _TIME = "%Y%m%dT%H%M%S%f"
 
-#: one list at a time: LanceDB reads a file of each branch, many at once, and each in a thread of its own, which stays
+#: one list of a folder at a time: LanceDB reads a file of each branch, many at once, and each in a thread of its own, which
+#: stays; what it reads from object storage needs none
 _LISTING = threading.Lock()
 
 
@@ -61,7 +63,7 @@ def published(table: Any, uri: str) -> tuple[Published, ...]:
     Raises:
         IndexFault: they cannot be read.
     """
-    with _LISTING, translated(uri):
+    with nullcontext() if "://" in uri else _LISTING, translated(uri):
         branches = table.branches.list()
     found: dict[int, Published] = {}
     for name in branches:

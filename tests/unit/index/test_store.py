@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import threading
+import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 
 from posology.errors import IndexFault, IndexLocked, IndexMismatch, IndexMissing
 from posology.index import reader as reading
-from posology.index import store
+from posology.index import store, versions
 from posology.index.schema import TABLE, own_flags
 from posology.index.store import Index
 from posology.index.view import View
@@ -237,6 +239,37 @@ def test_a_dropped_index_goes_at_once_with_its_caches(index: Index, make_rows: M
         assert gone() is None
     finally:
         gc.enable()
+
+
+class _Branches:
+    """A table whose branches are listed, and how many lists were under way at once."""
+
+    def __init__(self, together: int) -> None:
+        self.branches = self
+        self.most = 0
+        self._now = 0
+        self._changing = threading.Lock()
+        self._met = threading.Barrier(together)
+
+    def list(self) -> list[str]:
+        with self._changing:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        self._met.wait(timeout=30)
+        # so that another one begins meanwhile, if it may
+        time.sleep(0.002)
+        with self._changing:
+            self._now -= 1
+        return []
+
+
+@pytest.mark.parametrize(("uri", "at_once"), [("/index", 1), ("s3://bucket/index", 4)])
+def test_versions_of_a_folder_are_listed_one_list_at_a_time(uri: str, at_once: int) -> None:
+    table = _Branches(at_once)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: versions.published(table, uri), range(40)))
+    assert found == [()] * 40
+    assert table.most == at_once
 
 
 def test_none_is_said_with_what_to_do(tmp_path: Path) -> None:
