@@ -23,6 +23,7 @@ from redis import Redis
 from typer.testing import CliRunner
 
 from orchestrator.cli.app import app as commands
+from orchestrator.environment import FOR_SERVICES
 from orchestrator.jobs.store import open_store
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -455,6 +456,7 @@ def test_the_commands_are_those_of_celery_and_uvicorn(tmp_path: Path) -> None:
     assert worker.argv[worker.argv.index("-Q") + 1] == "posology.jobs,posology.calls"
     assert worker.argv[-1] == "worker2@%h"
     assert worker.environment == {
+        **FOR_SERVICES,
         "A": "1",
         "B": "2",
         "POSOLOGY_INDEX": "i",
