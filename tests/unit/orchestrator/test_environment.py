@@ -54,28 +54,26 @@ ended.wait()
 """
 
 
-def arenas(prepare: str, **environment: str) -> int:
+def printed(program: str, environment: dict[str, str]) -> str:
+    """Return what a program prints with these variables, and others of this process but that of arenas."""
     given = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
     done = subprocess.run(
-        [sys.executable, "-c", ARENAS.format(prepare=prepare)],
+        [sys.executable, "-c", program],
         env={**given, **environment},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    return done.stdout.count("<heap nr=")
+    return done.stdout
+
+
+def arenas(prepare: str, **environment: str) -> int:
+    return printed(ARENAS.format(prepare=prepare), environment).count("<heap nr=")
 
 
 def kept(**environment: str) -> int:
-    """Return the bytes that are not free after the threads freed theirs, in a process with this environment."""
-    done = subprocess.run(
-        [sys.executable, "-c", CACHES],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return int(done.stdout)
+    """Return the bytes that are not free after the threads freed theirs."""
+    return int(printed(CACHES, environment))
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas")
