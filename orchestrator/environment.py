@@ -61,15 +61,17 @@ def prepare_libraries() -> None:
 
 
 def prepare_process() -> None:
-    """Do what :func:`prepare_libraries` does, in a process that serves for long, and let its threads share few arenas.
+    """Do what :func:`prepare_libraries` does, in a process that serves for long, and let its threads share their memory.
 
     glibc opens eight arenas of memory for each core, and each keeps what was freed in it: a process of many threads grows
-    by the hour. ``MALLOC_ARENA_MAX`` of the user's own wins; other C libraries have no arenas. Call it before threads start.
+    by the hour. ``MALLOC_ARENA_MAX`` of the user's own wins; other C libraries have no arenas. Arrow's own pool keeps some
+    for each thread, too, and the C library's serves as well. Call it before threads start and before Arrow is imported.
     """
     # no command needs it
     import ctypes
 
     prepare_libraries()
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     own = os.environ.get("MALLOC_ARENA_MAX") or "arena_max" in os.environ.get("GLIBC_TUNABLES", "")
     if not own:
         with suppress(AttributeError, OSError):

@@ -11,16 +11,19 @@ the ingest was, and they are kept for :data:`LEAST` only.
 
 from __future__ import annotations
 
+import os
 import re
-import threading
-from contextlib import nullcontext
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from posology.errors import IndexFault, VersionGone
 from posology.index.connection import translated
+from posology.index.schema import TABLE
 from posology.types import Growth
 
 #: default retention of a replaced version: the month in which an answer may be reviewed
@@ -34,9 +37,8 @@ _WAIT, _LONGEST = 0.1, timedelta(hours=1)
 _NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z|growing-(\d+)-(\d{8}T\d{12})Z-(\d+)-(\d+)")
 _TIME = "%Y%m%dT%H%M%S%f"
 
-#: one list of a folder at a time: LanceDB reads a file of each branch, many at once, and each in a thread of its own, which
-#: stays; what it reads from object storage needs none
-_LISTING = threading.Lock()
+#: where a table in a folder keeps its branches, as Lance's format says: a file each, named as the branch
+_BRANCHES, _FILE = "_refs/branches", ".json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,19 +65,35 @@ def published(table: Any, uri: str) -> tuple[Published, ...]:
     Raises:
         IndexFault: they cannot be read.
     """
-    with nullcontext() if "://" in uri else _LISTING, translated(uri):
-        branches = table.branches.list()
     found: dict[int, Published] = {}
-    for name in branches:
+    for name in _branches(table, uri):
         match = _NAME.fullmatch(name)
         if match is not None:
             number = int(match[1] or match[3])
-            at = datetime.strptime(match[2] or match[4], _TIME).replace(tzinfo=UTC)
+            day, rest = (match[2] or match[4]).split("T")
+            at = datetime.fromisoformat(f"{day}T{rest[:6]}.{rest[6:]}Z")
             growth = Growth(done=int(match[5]), total=int(match[6])) if match[3] else None
             one = Published(number=number, at=at, branch=name, growth=growth)
             if number not in found or _before(one, found[number]):
                 found[number] = one
     return tuple(found[number] for number in sorted(found))
+
+
+def _branches(table: Any, uri: str) -> Iterable[str]:
+    """Return the names of the branches.
+
+    To list them, LanceDB reads a file of each, many at once, each in a thread of its own, which stays. In a folder, the
+    names of these files are enough.
+    """
+    if "://" not in uri:
+        folder = Path(uri, f"{TABLE}.lance", _BRANCHES)
+        with translated(uri), suppress(FileNotFoundError), os.scandir(folder) as files:
+            names = [file.name.removesuffix(_FILE) for file in files if file.name.endswith(_FILE)]
+            # nowhere else, unless the format has changed
+            if names:
+                return names
+    with translated(uri):
+        return tuple(table.branches.list())
 
 
 def _before(one: Published, other: Published) -> bool:

@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import threading
-import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import lancedb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -26,9 +26,11 @@ from posology.index.schema import TABLE, own_flags
 from posology.index.store import Index
 from posology.index.view import View
 from posology.testing.models.embedder import HashEmbedder
-from posology.types import Pages, Passage
+from posology.types import Growth, Pages, Passage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.unit.index.conftest import MakeRows
 
 ASPIRIN = Passage(
@@ -242,34 +244,48 @@ def test_a_dropped_index_goes_at_once_with_its_caches(index: Index, make_rows: M
 
 
 class _Branches:
-    """A table whose branches are listed, and how many lists were under way at once."""
+    """A table that counts how often LanceDB lists its branches."""
 
-    def __init__(self, together: int) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         self.branches = self
-        self.most = 0
-        self._now = 0
-        self._changing = threading.Lock()
-        self._met = threading.Barrier(together)
+        self.lists = 0
+        self._names = names
 
-    def list(self) -> list[str]:
-        with self._changing:
-            self._now += 1
-            self.most = max(self.most, self._now)
-        self._met.wait(timeout=30)
-        # so that another one begins meanwhile, if it may
-        time.sleep(0.002)
-        with self._changing:
-            self._now -= 1
-        return []
+    def list(self) -> Sequence[str]:
+        self.lists += 1
+        return self._names
 
 
-@pytest.mark.parametrize(("uri", "at_once"), [("/index", 1), ("s3://bucket/index", 4)])
-def test_versions_of_a_folder_are_listed_one_list_at_a_time(uri: str, at_once: int) -> None:
-    table = _Branches(at_once)
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: versions.published(table, uri), range(40)))
-    assert found == [()] * 40
-    assert table.most == at_once
+def test_versions_of_a_folder_are_listed_without_reading_a_file_of_each(
+    index: Index, make_rows: MakeRows
+) -> None:
+    table = lancedb.connect(index.uri).open_table(TABLE)
+    table.branches.create("growing-1-20261126T120000000001Z-1-3", from_version=1)
+    for word in ("one", "two"):
+        index.upsert(make_rows([replace(ASPIRIN, text=f"Aspirin {word}.")]))
+        index.finish()
+    by_lance = _Branches(list(table.branches.list()))
+    by_name = _Branches([])
+    assert versions.published(by_lance, "s3://bucket/index")[0] == versions.Published(
+        number=1,
+        at=datetime(2026, 11, 26, 12, 0, 0, 1, tzinfo=UTC),
+        branch="growing-1-20261126T120000000001Z-1-3",
+        growth=Growth(done=1, total=3),
+    )
+    assert versions.published(by_name, index.uri) == versions.published(
+        by_lance, "s3://bucket/index"
+    )
+    assert (by_name.lists, by_lance.lists) == (0, 2)
+
+
+def test_branches_that_are_not_where_they_were_are_listed_by_lancedb(index: Index) -> None:
+    table = lancedb.connect(index.uri).open_table(TABLE)
+    known = index.versions()
+    moved = _Branches(list(table.branches.list()))
+    refs = Path(index.uri, f"{TABLE}.lance", "_refs")
+    (refs / "branches").rename(refs / "elsewhere")
+    assert versions.published(moved, index.uri) == known
+    assert moved.lists == 1
 
 
 def test_none_is_said_with_what_to_do(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Memory of a process that serves, as glibc keeps it."""
+"""Memory of a process that serves, as glibc and Arrow keep it."""
 
 from __future__ import annotations
 
@@ -53,6 +53,14 @@ print(libc.mallinfo().h)
 ended.wait()
 """
 
+#: prints the pool of memory that Arrow uses
+POOL = """
+from orchestrator.environment import prepare_process
+prepare_process()
+import pyarrow
+print(pyarrow.default_memory_pool().backend_name)
+"""
+
 
 def printed(program: str, environment: dict[str, str]) -> str:
     """Return what a program prints with these variables, and others of this process but that of arenas."""
@@ -83,6 +91,11 @@ def test_threads_of_a_process_that_serves_share_two_arenas() -> None:
     assert arenas("prepare_process", MALLOC_ARENA_MAX="") == 2
     assert arenas("prepare_process", MALLOC_ARENA_MAX="3") == 3
     assert arenas("prepare_process", GLIBC_TUNABLES="glibc.malloc.arena_max=4") == 4
+
+
+def test_a_process_that_serves_has_no_pool_of_arrows_own() -> None:
+    assert printed(POOL, {}) == "system\n"
+    assert printed(POOL, {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}) == "mimalloc\n"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these caches")
