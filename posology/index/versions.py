@@ -70,8 +70,7 @@ def published(table: Any, uri: str) -> tuple[Published, ...]:
         match = _NAME.fullmatch(name)
         if match is not None:
             number = int(match[1] or match[3])
-            day, rest = (match[2] or match[4]).split("T")
-            at = datetime.fromisoformat(f"{day}T{rest[:6]}.{rest[6:]}Z")
+            at = _time_of(match[2] or match[4])
             growth = Growth(done=int(match[5]), total=int(match[6])) if match[3] else None
             one = Published(number=number, at=at, branch=name, growth=growth)
             if number not in found or _before(one, found[number]):
@@ -85,15 +84,23 @@ def _branches(table: Any, uri: str) -> Iterable[str]:
     To list them, LanceDB reads a file of each, many at once, each in a thread of its own, which stays. In a folder, the
     names of these files are enough.
     """
-    if "://" not in uri:
-        folder = Path(uri, f"{TABLE}.lance", _BRANCHES)
-        with translated(uri), suppress(FileNotFoundError), os.scandir(folder) as files:
-            names = [file.name.removesuffix(_FILE) for file in files if file.name.endswith(_FILE)]
-            # nowhere else, unless the format has changed
-            if names:
-                return names
     with translated(uri):
-        return tuple(table.branches.list())
+        # in a folder they are nowhere else, unless the format has changed
+        return (() if "://" in uri else _named(uri)) or table.branches.list()
+
+
+def _named(folder: str) -> list[str]:
+    with (
+        suppress(FileNotFoundError),
+        os.scandir(Path(folder, f"{TABLE}.lance", _BRANCHES)) as files,
+    ):
+        return [file.name.removesuffix(_FILE) for file in files if file.name.endswith(_FILE)]
+    return []
+
+
+def _time_of(written: str) -> datetime:
+    """Return a time as :data:`_TIME` writes it; ``strptime`` takes twenty times as long, and each list reads one a version."""
+    return datetime.fromisoformat(f"{written[:-6]}.{written[-6:]}Z")
 
 
 def _before(one: Published, other: Published) -> bool:

@@ -64,7 +64,7 @@ class WriteLock:
             place = Place.of(place)
         self._index = str(place)
         self._by = by if by is not None or place is None else exclusive(place)
-        self._taken = None if taken is None else WeakMethod(taken)
+        self._taken = (lambda: None) if taken is None else WeakMethod(taken)
         self._within = threading.RLock()
         self._depth = 0
 
@@ -101,7 +101,7 @@ class WriteLock:
             self._within.release()
 
     def _first(self) -> None:
-        taken = None if self._taken is None else self._taken()
+        taken = self._taken()
         if taken is None:
             return
         try:
