@@ -7,6 +7,7 @@ import json
 import math
 import re
 import time
+import tracemalloc
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
@@ -101,6 +102,10 @@ def _count(tokenizer: Tokenizer, text: str) -> int:
         ("é", 3),
         # a ligature that stands for 18 letters
         ("\ufdfa", 33),
+        # a number has its bytes, and what only begins with one is a word of its own
+        ("12345", 5),
+        ("12ab", 4),
+        ("1 2 the", 4),
     ],
 )
 def test_what_is_counted(text: str, bound: int) -> None:
@@ -178,8 +183,8 @@ def test_it_bounds_real_abstracts(trained: Tokenizer, shared_data: Path) -> None
     assert not over
 
 
-def test_it_takes_little_time() -> None:
-    text = (" ".join(NOTES) * 9)[:16_000]
+@pytest.mark.parametrize("text", [(" ".join(NOTES) * 9)[:16_000], "1" * 16_000])
+def test_it_takes_little_time(text: str) -> None:
     words_bound(text)
     best = min(_timed(text) for _ in range(20))
     # a twentieth of that is usual
@@ -191,6 +196,20 @@ def _timed(text: str) -> float:
     started = time.thread_time()
     words_bound(text)
     return time.thread_time() - started
+
+
+def test_new_numbers_leave_nothing_in_memory() -> None:
+    words_bound("case 0, 0mg")
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(2_000):
+            words_bound(f"case {number}")
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # kept, each would take 60 bytes or more
+    assert after - before < 20_000
 
 
 def _call(model: str = "anthropic:claude-sonnet-4-5", *contents: str) -> Call:
