@@ -77,7 +77,7 @@ def _memory(found: list[Slope]) -> list[str]:
             f"{one.last / scale:.1f}{unit} | {one.slope / scale:+.2f} ± {one.error / scale:.2f}{unit} |"
         )
     return [
-        "| longest-lived process | samples | first | last | per hour |",
+        "| longest-lived process | samples | first | last | per hour, ± standard error |",
         "| --- | --- | --- | --- | --- |",
         *rows,
     ]
