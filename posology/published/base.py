@@ -23,9 +23,12 @@ class Described(BaseModel):
     Schemas hold the descriptions. They are read from the source when a schema is made: pydantic would read them at
     import, which takes a tenth of the time that a command takes to start. A form is built when it is first used, since
     a command uses a few of them.
+
+    Of the strings that JSON is read into, only keys are kept for the next: values, as a reason with amounts in it, are
+    new each time, and the API would fill pydantic's cache with 16,384 of them in its first hours.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, cache_strings="keys")
 
     @classmethod
     def __get_pydantic_json_schema__(

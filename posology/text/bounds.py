@@ -77,7 +77,8 @@ class _Savings(dict[str, int]):
 
     def __missing__(self, run: str) -> int:
         saved = len(run) - self._tokens(run)
-        if len(run) <= _LONGEST:
+        # an id of letters and digits saves nothing, and each question may have a new one
+        if saved and len(run) <= _LONGEST:
             if len(self) >= _KEPT:
                 self.clear()
             self[run] = saved

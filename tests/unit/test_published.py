@@ -34,6 +34,7 @@ from posology.types import (
     Stage,
     Usage,
 )
+from tests.support.held import held_after
 
 MODULES = [
     import_module(f"{published.__name__}.{found.name}")
@@ -152,3 +153,20 @@ def test_published_forms_know_nothing_above_the_types() -> None:
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("posology"):
                 assert (node.module or "").startswith(("posology.published", "posology.types"))
+
+
+def test_values_that_are_new_each_time_leave_nothing_in_memory() -> None:
+    decision = DecisionOutput.of(DECISION)
+    each = [
+        decision.model_copy(update={"reason": f"Money: ${number} are left."}).model_dump_json()
+        for number in range(2_000)
+    ]
+    DecisionOutput.model_validate_json(each[0])
+
+    def read() -> None:
+        for one in each:
+            DecisionOutput.model_validate_json(one)
+
+    held = held_after(read)
+    # kept, each reason would take 80 bytes or more
+    assert held < 20_000

@@ -7,7 +7,6 @@ import json
 import math
 import re
 import time
-import tracemalloc
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,6 +28,7 @@ from posology.text.tokens import wordpiece_counter
 from posology.types import Call, Message, PromptId, Role, Stage
 from prompts.answer import AnswerReply
 from tests.support.examples import examples
+from tests.support.held import held_after
 
 FOLDER = PACKAGED[DEFAULT]()
 VOCABULARY = (FOLDER / "vocab.txt").read_text("utf-8").splitlines()
@@ -198,18 +198,17 @@ def _timed(text: str) -> float:
     return time.thread_time() - started
 
 
-def test_new_numbers_leave_nothing_in_memory() -> None:
-    words_bound("case 0, 0mg")
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
+@pytest.mark.parametrize("new", ["case {0}", "trial {0:06x}e", "NCT{0:08}", "{0}mg"])
+def test_new_numbers_and_ids_leave_nothing_in_memory(new: str) -> None:
+    words_bound(new.format(0))
+
+    def count() -> None:
         for number in range(2_000):
-            words_bound(f"case {number}")
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+            words_bound(new.format(number))
+
+    held = held_after(count)
     # kept, each would take 60 bytes or more
-    assert after - before < 20_000
+    assert held < 20_000
 
 
 def _call(model: str = "anthropic:claude-sonnet-4-5", *contents: str) -> Call:
