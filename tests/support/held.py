@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 
 def held_after(call: Callable[[], object]) -> int:
-    """Return the bytes that Python's allocators hold more after a call than before it."""
+    """Return the bytes that Python allocated in a call and still holds after it."""
     tracemalloc.start()
     try:
-        before, _ = tracemalloc.get_traced_memory()
         call()
-        after, _ = tracemalloc.get_traced_memory()
+        held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    return after - before
+    return held
