@@ -14,7 +14,7 @@ from itertools import islice
 
 from posology.text.numbering import Place, places, sentence_of
 from posology.text.quotes import Claimed, Dropped, DropReason, Verified
-from posology.types import Citation, Excerpt, Statement
+from posology.types import UNREADABLE, Citation, Excerpt, Statement
 from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
 from strategies.support.rules import around_of, guarded, touches
@@ -53,7 +53,7 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
 def named(
     names: Iterable[str], excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES
 ) -> tuple[tuple[Citation, ...], tuple[Dropped, ...]]:
-    """Return the sentences of names, each once, and the names of sentences that were not shown.
+    """Return the sentences of names, each once, and the names of sentences that were not shown or not read whole.
 
     Args:
         names: as a model wrote them.
@@ -66,7 +66,13 @@ def named(
         cited = [_at(place, excerpts) for place in places(name)]
         if not cited or None in cited:
             dropped.append(_dropped(name, DropReason.UNKNOWN_SENTENCE))
-        found |= dict.fromkeys(one for one in cited if one is not None)
+        there = [one for one in cited if one is not None]
+        dropped += [
+            _dropped(one.quote, DropReason.UNREADABLE, one.passage_id)
+            for one in there
+            if UNREADABLE in one.quote
+        ]
+        found |= dict.fromkeys(one for one in there if UNREADABLE not in one.quote)
     return tuple(islice(found, most)), tuple(dropped)
 
 

@@ -35,6 +35,7 @@ from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spen
 from posology.published.decisions import DecisionOutput, StepOutput
 from posology.published.literature import Found, SearchOutput
 from posology.types import (
+    UNREADABLE,
     Answer,
     Citation,
     Compression,
@@ -129,7 +130,11 @@ def answer_output(
             )
         notes = (*notes, language_remark(language))
     quoted = evidence(answer.citations, by_id) if answer else ()
-    notes = (*notes, *standings(one.passage for one in quoted))
+    notes = (
+        *notes,
+        *standings(one.passage for one in quoted),
+        *unread(excerpt.passage for excerpt in excerpts),
+    )
     return AskOutput(
         status=status(outcome),
         question=request.query.text,
@@ -369,6 +374,16 @@ def standings(passages: Iterable[Source]) -> tuple[str, ...]:
     """Return remarks on passages of whose standing others than their own records have spoken, each once."""
     told = {one.id: one.flags for one in passages if any(f.source != OWN for f in one.flags)}
     return tuple(f"Standing of {name}: {standing(flags)}." for name, flags in told.items())
+
+
+def unread(passages: Iterable[Passage]) -> tuple[str, ...]:
+    """Return a remark on the passages of which something could not be read; none if all were read whole."""
+    partly = [one.id for one in passages if UNREADABLE in one.text]
+    if not partly:
+        return ()
+    return (
+        f"Not read whole from their files: {', '.join(partly)}. Sentences with {UNREADABLE} are not quoted.",
+    )
 
 
 def context(citation: Citation, sentences: Sequence[Sentence]) -> tuple[int, int]:

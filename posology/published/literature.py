@@ -93,7 +93,8 @@ class QuoteCheck(Published):
     the case of its first letter."""
     reason: str | None
     """Why it is not verified: not_found, too_short, cuts_token (begins or ends within a word or number),
-    drops_comparison or drops_negation (leaves out what turns its meaning); null: it is verified."""
+    drops_comparison or drops_negation (leaves out what turns its meaning), unreadable (its sentence was not read whole
+    from the file); null: it is verified."""
     wording: str | None
     """The words of the passage; null: not verified."""
     start: int | None

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import islice
 
 from posology.text._edges import cuts_token, drops_comparison, drops_negation, sentence_at
-from posology.types import Citation, FaultyQuote, QuoteFault
+from posology.types import UNREADABLE, Citation, FaultyQuote, QuoteFault
 
 #: A quote of fewer words and numbers than this is no evidence, unless it is a whole sentence.
 MIN_TOKENS = 3
@@ -56,6 +56,8 @@ class DropReason(StrEnum):
     DROPS_COMPARISON = "drops_comparison"
     #: leaves out a negation that it begins or ends beside, or that governs it ("no evidence that")
     DROPS_NEGATION = "drops_negation"
+    #: holds a place that the reader of its file could not read, see :data:`~posology.types.UNREADABLE`
+    UNREADABLE = "unreadable"
     #: names an unknown passage, and is in none or several of the given ones
     UNKNOWN_PASSAGE = "unknown_passage"
     #: names a sentence that was not shown
@@ -276,6 +278,8 @@ def _occurrences(wording: str, text: str) -> Iterator[Span]:
 
 def _objection(span: Span, text: str) -> DropReason | None:
     """Why this occurrence must not be cited; ``None`` if it may."""
+    if not is_readable(text, span):
+        return DropReason.UNREADABLE
     if cuts_token(text, span.start, span.end):
         return DropReason.CUTS_TOKEN
     if drops_comparison(text, span.start):
@@ -286,6 +290,19 @@ def _objection(span: Span, text: str) -> DropReason | None:
     if tokens < MIN_TOKENS and not _is_sentence(span, text):
         return DropReason.TOO_SHORT
     return None
+
+
+def is_readable(text: str, span: Span) -> bool:
+    """Return whether the sentences that a span touches were read whole.
+
+    Args:
+        text: the passage.
+        span: of words of it.
+    """
+    if UNREADABLE not in text:
+        return True
+    first, last = sentence_at(text, span.start), sentence_at(text, span.end - 1)
+    return text.find(UNREADABLE, first.start, last.end) < 0
 
 
 def _is_sentence(span: Span, text: str) -> bool:

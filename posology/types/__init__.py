@@ -60,6 +60,7 @@ from posology.types.flags import Flag, FlagKind
 from posology.types.jobs import TRANSITIONS, BatchState, JobState
 from posology.types.literature import (
     MODES,
+    UNREADABLE,
     Encoded,
     EncodedQuery,
     Excerpt,
@@ -95,6 +96,7 @@ __all__ = [
     "QUOTE_FORMS",
     "SUPPORT_MODES",
     "TRANSITIONS",
+    "UNREADABLE",
     "Answer",
     "Attempt",
     "Backing",

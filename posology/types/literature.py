@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import compress
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from posology.types.flags import Flag
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+
+#: What a reader puts into a text where something stands that it could not read. A sentence with it may say something else
+#: than its source (5 g for 5 µg), so it is never quoted.
+UNREADABLE = "\ufffd"
 
 #: methods of retrieval; `a>b` takes candidates from `a` and ranks them by `b`
 Mode: TypeAlias = Literal["dense", "bm25", "fused", "dense>bm25", "bm25>dense"]
@@ -194,6 +199,18 @@ class Excerpt:
     summary: str | None = None
     #: one for each of :attr:`sentences`; ``None``: unknown. Make it with :meth:`Retrieved.excerpt`
     roles: tuple[SentenceRole, ...] | None = None
+
+    def readable(self) -> Excerpt:
+        """Return the excerpt without the sentences that hold :data:`UNREADABLE`."""
+        text = self.passage.text
+        if UNREADABLE not in text:
+            return self
+        kept = [UNREADABLE not in span.of(text) for span in self.sentences]
+        return replace(
+            self,
+            sentences=tuple(compress(self.sentences, kept)),
+            roles=None if self.roles is None else tuple(compress(self.roles, kept)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

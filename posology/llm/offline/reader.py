@@ -106,8 +106,9 @@ class ExtractiveReader:
     def _reply(
         self, call: Call, scorer: LikenessScorer | AnswerScorer
     ) -> tuple[str, dict[str, Any]]:
+        excerpts = [one.readable() for one in call.excerpts]
         if not call.fields:
-            return self._fitting(self._find(call, scorer(call.query.text, call.excerpts)))
+            return self._fitting(self._find(call, scorer(call.query.text, excerpts)))
         reply = tabulated(call, scorer)
         text = json.dumps(reply, ensure_ascii=False)
         if self._count(text) > call.max_tokens:

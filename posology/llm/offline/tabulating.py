@@ -56,7 +56,7 @@ def tabulated(call: Call, score: Score) -> dict[str, Any]:
 def _cell(field: Field, excerpts: Sequence[Excerpt], score: Score) -> dict[str, Any]:
     found: _Found | None = None
     if not field.criterion:
-        shown = [_with_roles(one, field) for one in excerpts]
+        shown = [_with_roles(one.readable(), field) for one in excerpts]
         found = _by_cues(field, shown) if field.cues else _by_question(field, shown, score)
     if found is None:
         return {"field": field.name, "value": None, "sentences": [], "confidence": "low"}

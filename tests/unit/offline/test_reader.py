@@ -385,3 +385,9 @@ async def test_a_contrast_that_does_not_fit_is_left_out(reader: ExtractiveReader
     reply = reduced(await reader(tight))
     assert reply.claims == []
     assert reply.evidence
+
+
+async def test_it_quotes_no_sentence_that_was_not_read_whole(reader: ExtractiveReader) -> None:
+    text = "Adults took 5 \ufffdg of salt drops. Adults took salt drops for a year."
+    reply = reply_of(await reader(make_call("Which salt drops did adults take?", [text])))
+    assert [one.quote for one in reply.quotes] == ["Adults took salt drops for a year."]

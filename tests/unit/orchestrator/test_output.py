@@ -22,7 +22,7 @@ from rich.console import Console
 
 from orchestrator.cli.output.formats import OutputOptions
 from orchestrator.cli.terminal import show_answer, show_search
-from orchestrator.question.report import SNIPPET, snippet
+from orchestrator.question.report import SNIPPET, snippet, unread
 from orchestrator.rendering.citations import bibtex, citations, csl, ris
 from orchestrator.rendering.evidence import table
 from orchestrator.rendering.exports import export_answer, export_rows
@@ -447,3 +447,10 @@ def test_rows_of_a_batch_say_what_became_of_them() -> None:
         ("2", "", "queued", ""),
     ]
     assert "row,id" not in export_rows(rows, Format.CSV, header=False)
+
+
+def test_passages_that_were_not_read_whole_are_named() -> None:
+    whole, partly = Passage(id="a", text="Took 5 mg."), Passage(id="b", text="Took 5 �g.")
+    assert unread([whole]) == ()
+    (remark,) = unread([whole, partly])
+    assert "files: b." in remark

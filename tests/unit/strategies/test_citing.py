@@ -309,3 +309,11 @@ async def test_findings_and_their_reduction_name_sentences() -> None:
     assert [c.passage_id for c in answer.citations] == [TRIAL.id]
     assert answer.dropped_quotes == 3
     assert any("2 findings were dropped" in note for note in answer.notes)
+
+
+def test_a_sentence_that_was_not_read_whole_is_not_cited() -> None:
+    text = "Adults took 5 \ufffdg of salt. Adults took 5 mg of salt."
+    shown = whole(Passage(id="n:3", text=text))
+    found = cite(Claim(text="Adults took 5 mg of salt.", names=("1.1", "1.2")), shown)
+    assert [one.quote for one in found.citations] == ["Adults took 5 mg of salt."]
+    assert [str(one.reason) for one in found.dropped] == ["unreadable"]

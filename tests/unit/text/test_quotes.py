@@ -429,3 +429,19 @@ def test_a_long_run_of_one_mark_is_no_quote_and_takes_no_time(mark: str) -> None
 def test_a_text_of_one_word_takes_hardly_longer_if_it_is_longer(quote: str) -> None:
     """Each place costs as much as a short sentence: only so many are looked at."""
     assert growth(lambda n: locate(quote, "a " * n), 2_000) < TIMES / 2
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "took 5 \ufffdg of salt",
+        "Adults took 5",
+        "of salt daily",
+        "Adults took 5 \ufffdg of salt daily.",
+    ],
+)
+def test_a_sentence_that_was_not_read_whole_is_never_quoted(quote: str) -> None:
+    text = "Falls were counted. Adults took 5 \ufffdg of salt daily. None left the trial."
+    assert locate(quote, text) is DropReason.UNREADABLE
+    assert isinstance(locate("None left the trial.", text), Span)
+    assert isinstance(locate("Falls were counted.", text), Span)
