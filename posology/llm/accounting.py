@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
 from uuid import uuid4
@@ -54,28 +54,58 @@ def open_attempt(
     Raises:
         UnpricedModel: no price is known.
     """
+    opening = replace(
+        planned(call, bound=bound, tier=tier), call=number, attempt=attempt, started=started
+    )
+    return priced(opening, prices, caches=bool(call.cached))
+
+
+def planned(call: Call, *, bound: int, tier: Tier) -> Opening:
+    """Return the opening of a first attempt at a call, which nothing is reserved for yet.
+
+    Args:
+        call: the call.
+        bound: maximum input tokens.
+        tier: service tier that it is sent to.
+    """
     return Opening(
         id=uuid4().hex,
-        call=number,
-        attempt=attempt,
+        call=None,
+        attempt=1,
         stage=call.stage,
         model=call.model,
         prompt=call.prompt,
         key=call_key(call),
-        started=started,
+        started=0.0,
         strategy=call.strategy,
         input_bound=bound,
         max_tokens=call.max_tokens,
-        reserved=prices.worst(
-            call.model,
-            input_tokens=bound,
-            output_tokens=call.max_tokens,
-            tier=tier,
-            caches=bool(call.cached),
-        ),
-        prices=prices.version,
         tier=tier,
         effort=call.effort,
+    )
+
+
+def priced(opening: Opening, prices: Prices, *, caches: bool) -> Opening:
+    """Return an opening with its maximum cost at the prices of now: what every lane reserves.
+
+    Args:
+        opening: of an attempt.
+        prices: of models.
+        caches: whether the call asks the provider to cache a part of its prompt.
+
+    Raises:
+        UnpricedModel: no price is known.
+    """
+    return replace(
+        opening,
+        reserved=prices.worst(
+            opening.model,
+            input_tokens=opening.input_bound,
+            output_tokens=opening.max_tokens,
+            tier=opening.tier,
+            caches=caches,
+        ),
+        prices=prices.version,
     )
 
 

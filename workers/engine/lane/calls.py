@@ -9,8 +9,10 @@ from typing import Any
 
 import anyio
 
+from posology.budget.ledger import entries
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.refusals import raise_if_not_admitted
+from posology.llm.accounting import planned
 from posology.llm.memo import call_key
 from posology.llm.second import SecondCalls
 from posology.llm.structured import Structured, verdict
@@ -136,18 +138,14 @@ class LaneCalls:
         raise failure(told)
 
     def _plan(self, key: str, call: Call) -> str:
-        line = asdict(self._line(call))
-        opening = {
-            "key": key,
-            "stage": call.stage,
-            "model": call.model,
-            "prompt": asdict(call.prompt),
-            "strategy": call.strategy,
-            "input_bound": self._bound(call),
-            "max_tokens": call.max_tokens,
-            "tier": call.tier,
-        }
-        return json.dumps({"line": line, "opening": opening})
+        opening = entries.opened(planned(call, bound=self._bound(call), tier=call.tier))
+        return json.dumps(
+            {
+                "line": asdict(self._line(call)),
+                "opening": opening | {"key": key},
+                "caches": bool(call.cached),
+            }
+        )
 
     def _change(self) -> None:
         self._changed.set()

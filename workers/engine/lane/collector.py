@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -29,6 +29,7 @@ from posology.errors import (
     ProviderError,
     StoreUnavailable,
 )
+from posology.llm.accounting import priced
 from posology.llm.models.names import parse
 from posology.seams import Prices
 from posology.seams.batches import BatchEndpoint, BatchFate, BatchLimits, BatchLine, BatchResult
@@ -338,20 +339,10 @@ class Collector:
 
     def _opening(self, call: Wanted) -> Opening:
         """Return the opening of a new attempt at a call, at the prices of now."""
-        entry = call.plan["opening"]
-        opening = opening_of(
-            {**entry, "id": uuid4().hex, "attempt": 1, "call": None, "started": time.time()}
-        )
-        return replace(
-            opening,
-            reserved=self._prices.worst(
-                opening.model,
-                input_tokens=opening.input_bound,
-                output_tokens=opening.max_tokens,
-                tier="batch",
-            ),
-            prices=self._prices.version,
-        )
+        entry = {**call.plan["opening"], "id": uuid4().hex, "attempt": 1, "call": None}
+        opening = opening_of(entry | {"started": time.time()})
+        # a plan of version 0.1 does not say whether its line asks for caching: then it is taken to
+        return priced(opening, self._prices, caches=call.plan.get("caches", True))
 
 
 def _creating(batch: str, model: str) -> Sent:

@@ -28,7 +28,7 @@ class Wanted:
     job: str
     #: its content, see :func:`~posology.llm.memo.call_key`
     key: str
-    #: line of a batch and fields of its opening
+    #: line of a batch, fields of its opening, and whether it asks for caching
     plan: Mapping[str, Any]
 
 
