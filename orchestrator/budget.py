@@ -16,7 +16,6 @@ from orchestrator.settings import Settings
 from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger
 from posology.seams import Meter
-from prompts.lengths import REPLY_TOKENS
 
 
 class Charged(Protocol):
@@ -68,10 +67,9 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
         ConfigurationError: the address is invalid.
     """
     url, name = known_store(settings), tenant or settings.tenant
-    # a command's call has no heartbeat to extend its lease
-    lease = max(LEASE, 2 * _longest_attempt(settings))
+    lease, floor = lease_for(settings), settings.min_tokens_per_second
     if url is None:
-        yield Budget(ledger=MemoryLedger(tenant=name, lease=lease), meter=None)
+        yield Budget(ledger=MemoryLedger(tenant=name, lease=lease, floor=floor), meter=None)
         return
     # a process without Redis imports neither its client nor that of the rate limits
     from posology.budget.ledger.redis import RedisLedger
@@ -81,7 +79,7 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
     redis = connect(url, tries=FEW_TRIES)
     try:
         yield Budget(
-            ledger=RedisLedger(redis, url, tenant=name, lease=lease),
+            ledger=RedisLedger(redis, url, tenant=name, lease=lease, floor=floor),
             meter=RedisMeter(redis, url, tenant=name),
         )
     finally:
@@ -90,8 +88,6 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
             await redis.aclose()
 
 
-def _longest_attempt(settings: Settings) -> float:
-    """Return the seconds that an attempt may take, reasoning beyond the stages' bounds left out."""
-    floor = settings.min_tokens_per_second
-    tokens = settings.max_tokens or max(max(bounds.values()) for bounds in REPLY_TOKENS.values())
-    return settings.call_timeout + (0.0 if floor is None else tokens / floor)
+def lease_for(settings: Settings) -> float:
+    """Return the seconds of a reservation that no heartbeat extends: of a command's or a request's call."""
+    return max(LEASE, 2 * settings.call_timeout)

@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
+from orchestrator.budget import lease_for
 from orchestrator.connections import Connections
 from orchestrator.ingest.contents import Contents, contents_of
 from orchestrator.jobs.rows import Row
@@ -25,7 +26,6 @@ from orchestrator.question.request import SearchRequest
 from orchestrator.service import Service, index_place, make_service
 from orchestrator.settings import Settings
 from posology import errors
-from posology.budget.ledger.base import LEASE
 from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import RedisMeter
@@ -178,8 +178,7 @@ class Literature:
             await self._opened.connections.aclose()
 
     def _spend(self, opened: Opened, tenant: str, store: JobStore) -> Spend:
-        # nothing extends the lease of a request's call
-        lease = max(LEASE, 2 * self._settings().call_timeout)
+        lease = lease_for(self._settings())
         ledger = RedisLedger(store.redis, store.url, tenant=tenant, lease=lease)
         caller = Caller(
             meter=RedisMeter(store.redis, store.url, tenant=tenant), wait_timeout=_WAIT_TIMEOUT

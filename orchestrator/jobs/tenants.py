@@ -6,7 +6,6 @@ therefore writes to them before and after; :func:`tidy` repairs one that is inte
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -49,8 +48,8 @@ async def enlist(store: Store, tenant: str) -> None:
     Raises:
         StoreUnavailable: Redis is unreachable.
     """
-    with translated(store.url):
-        await store.redis.zadd(keys.TENANTS, {tenant: _now()})
+    # by the server's clock, as tenants are taken off the list: a submitter's may be hours behind
+    await store.run("list", keys.TENANTS, tenant)
 
 
 async def wake(store: Store, tenant: str) -> None:
@@ -59,10 +58,10 @@ async def wake(store: Store, tenant: str) -> None:
     Raises:
         StoreUnavailable: Redis is unreachable.
     """
+    # again: the submitter may have been suspended since the tenant was listed
+    await enlist(store, tenant)
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
-            # again: the submitter may have been suspended since the tenant was listed
-            pipe.zadd(keys.TENANTS, {tenant: _now()})
             pipe.sadd(keys.WAITING, tenant)
             pipe.lpush(keys.WAKE, "1")
             pipe.ltrim(keys.WAKE, 0, 0)
@@ -166,7 +165,3 @@ async def _lengths(
                     pipe.zcard(f"{prefix}lane:batches")
                 found = iter(await pipe.execute())
         yield some, list(zip(*[found] * 6, strict=True))
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -311,4 +311,4 @@ class Pipeline:
 def _caller(lane: Lane) -> Caller:
     """Return the caller of a question without a deadline: flex has as much time as by default in a job."""
     share = 0.5 if lane == "flex-then-standard" else 1.0
-    return Caller(lane=lane, capacity_timeout=CAPACITY_TIMEOUT * share)
+    return Caller(lane=lane, capacity_timeout=lambda: CAPACITY_TIMEOUT * share)

@@ -9,7 +9,13 @@ from anyio import move_on_after, to_thread
 
 from orchestrator.question.machine import Outcome
 from orchestrator.question.request import Request
-from posology.errors import BudgetError, HeadroomReserved, ProviderError
+from posology.errors import (
+    BudgetError,
+    HeadroomReserved,
+    JobError,
+    PosologyError,
+    StoreUnavailable,
+)
 from posology.llm.models.names import parse
 from posology.seams import Complete, SupportJudge
 from posology.types import Answer, Completion, Excerpt, Finish, Repair
@@ -75,7 +81,9 @@ class SupportCheck:
 
         Raises:
             HeadroomReserved: a repair must wait for budget, and the question is requeued.
-            PosologyError: as the strategy raises.
+            JobError: the job ended during a repair.
+            StoreUnavailable: no repair can be paid for, and no answer recorded.
+            PosologyError: as the strategy raises. An error of a repair costs no answer.
         """
         recording = Recording(complete) if request.repairs else None
         outcome = await run(recording or complete)
@@ -118,7 +126,11 @@ async def _repaired(
             return _kept(first, Repair.UNAFFORDABLE)
         except BudgetError:
             return _kept(first, Repair.UNAFFORDABLE)
-        except ProviderError:
+        except (JobError, StoreUnavailable):
+            # the job is over, or no answer can be recorded
+            raise
+        except PosologyError:
+            # a deadline, too: the first answer is paid for, and a job past its end still takes it
             return _kept(first, Repair.FAILED)
     if said is None:
         return _kept(first, Repair.FAILED)
@@ -129,6 +141,8 @@ async def _repaired(
     except Unrecorded:
         # a ladder would go on, since none of the second reply's quotes stands
         return _kept(first, Repair.REFUSED)
+    except PosologyError:
+        return _kept(first, Repair.FAILED)
     if not isinstance(second, Answer):
         return _kept(first, Repair.REFUSED)
     better = await check(second)

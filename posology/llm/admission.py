@@ -130,12 +130,12 @@ class RateLimit:
         if not wanted:
             return await self._inner(call, state)
         ticket = f"{self._owner}|{call_key(call)}"
-        await self._take(ticket, wanted, limits, state)
         try:
+            await self._take(ticket, wanted, limits, state)
             completion = await self._inner(call, state)
         except HeadroomReserved:
-            # not sent: it waits for budget and keeps its grant, also when another worker takes it over
-            if not state.kept:
+            # not sent: it waits and keeps its grants, of which one may be missing, also when another worker takes it over
+            if state.granted and not state.kept:
                 left = min(state.granted.values()) + GRANTED - self._clock()
                 await self._meter.keep([Scope(one) for one in state.granted], left, ticket=ticket)
                 state.kept = True

@@ -42,8 +42,8 @@ class Caller:
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     #: service tier of the calls
     lane: Lane = "standard"
-    #: seconds for which a call waits for capacity in the tier flex
-    capacity_timeout: float = CAPACITY_TIMEOUT
+    #: returns the seconds for which a call that begins now may wait for capacity in the tier flex
+    capacity_timeout: Callable[[], float] = lambda: CAPACITY_TIMEOUT
     #: whether a call that waits longer than :attr:`wait_timeout` for capacity raises
     #: :class:`~posology.errors.HeadroomReserved`, for its unit to be requeued
     requeued: bool = False

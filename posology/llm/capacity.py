@@ -42,7 +42,7 @@ class Capacity:
 
     Args:
         inner: gets the attempt.
-        timeout: seconds in all.
+        timeout: returns the seconds in all for a call that begins now.
         place_timeout: seconds after which the unit of work is to give its place to others; ``None``: it keeps it.
         standard: whether the call is sent in the standard tier after ``timeout``.
         sleep: waits; it may return early when there is nothing left to wait for.
@@ -53,7 +53,7 @@ class Capacity:
         self,
         inner: Attempting,
         *,
-        timeout: float,
+        timeout: Callable[[], float],
         place_timeout: float | None,
         standard: bool,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
@@ -73,14 +73,14 @@ class Capacity:
             NoCapacity: there was none in time, and the standard tier is not allowed.
             HeadroomReserved: there was none in ``place_timeout``; the work is to be requeued.
         """
-        began, waits = self._clock(), 0
+        began, waits, timeout = self._clock(), 0, self._timeout()
         while not state.standard:
             try:
                 return await self._inner(call, state)
             except NoCapacity as error:
                 pause = pause_after(waits, error.retry_after, random.random())  # noqa: S311 - so that not all ask at once
                 waited = self._clock() - began + pause
-                if waited > self._timeout:
+                if waited > timeout:
                     if not self._standard:
                         raise
                     state.standard = True

@@ -55,7 +55,9 @@ class RetryPolicy:
         """Return the seconds for all attempts at a call: the deadline, and one reply at the slowest pace."""
         if self.deadline is None:
             return None
-        return allowed(call, self.deadline) + generation(call, self.min_tokens_per_second)
+        return allowed(call.tier, self.deadline) + generation(
+            call.max_tokens, self.min_tokens_per_second
+        )
 
     def wait(self, *, attempt: int, retry_after: float | None, draw: float) -> float:
         """Return the seconds to wait after a failed attempt.

@@ -179,7 +179,7 @@ async def test_after_its_time_a_call_takes_the_standard_tier_if_it_may(rig: Make
     made = rig(
         [NO_CAPACITY, Reply(text="yes", usage=USAGE)],
         lane="flex-then-standard",
-        capacity_timeout=0.0,
+        capacity_timeout=lambda: 0.0,
     )
     await made.complete(call())
     assert made.tiers == ["flex", "default"]
@@ -194,7 +194,7 @@ async def test_a_call_that_lost_flex_does_not_return_to_it(rig: MakeRig) -> None
     made = rig(
         [NO_CAPACITY, NO_CAPACITY, Reply(text="yes", usage=USAGE)],
         lane="flex-then-standard",
-        capacity_timeout=0.0,
+        capacity_timeout=lambda: 0.0,
     )
     # a 429 of the standard tier with these words is tried again there
     await made.complete(call())
@@ -208,7 +208,7 @@ async def test_in_the_standard_tier_lack_of_capacity_is_an_error_like_others(rig
 
 
 async def test_without_the_standard_tier_the_provider_s_error_is_raised(rig: MakeRig) -> None:
-    made = rig([NO_CAPACITY], capacity_timeout=0.0)
+    made = rig([NO_CAPACITY], capacity_timeout=lambda: 0.0)
     with pytest.raises(NoCapacity, match="flex-then-standard") as caught:
         await made.complete(call())
     assert caught.value.status == 429

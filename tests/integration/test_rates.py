@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -31,7 +31,7 @@ from posology.seams import Complete
 from posology.store import keys
 from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
-from posology.types import Call, Completion, Message, PromptId, Role, Stage
+from posology.types import Call, Completion, Limits, Message, PromptId, Role, Scope, Stage
 from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio
@@ -263,6 +263,31 @@ async def test_what_was_granted_outlasts_being_handed_back(
     await rates(redis, redis_url, tenant, budget, owner="job_1|answer")(a_call(), CallState())
     assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 2
     assert not [name for name in await keys_of(redis, tenant) if ":granted:" in name]
+
+
+class Overtaken(RedisMeter):
+    """Another process takes the minute's last request after this one has looked for room."""
+
+    async def _hit(
+        self, wanted: Mapping[Scope, int], limits: Limits
+    ) -> tuple[list[Scope], Scope | None]:
+        return await self._hit_each(wanted, limits)
+
+
+async def test_tokens_that_were_granted_without_a_request_are_kept(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    await limit(redis, tenant, rpm=1, tpm=10_000)
+    assert await granted(rates(redis, redis_url, tenant), 1) == 1
+    meter = Overtaken(redis, redis_url, tenant=tenant)
+    sending = attempting(ScriptedModel(lambda _: "yes"))
+    for _ in range(3):
+        # a unit that is parked and taken up again, each time by another process
+        late = RateLimit(sending, meter=meter, bound=fifty, owner="job_1|answer")
+        with pytest.raises(HeadroomReserved):
+            await late(a_call(), CallState())
+    # of the first call and, once, of this one
+    assert await redis.get(f"{keys.prefix(tenant)}rates:{{tokens}}") == "300"
 
 
 async def test_a_grant_is_none_after_its_minute(redis: Redis, redis_url: str, tenant: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from orchestrator.jobs.batches import Batches
@@ -24,7 +26,17 @@ from posology.budget.bounds.calls import CallBound
 from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.memory import MemoryLedger
 from posology.budget.prices.book import packaged
-from posology.errors import HeadroomReserved, ProviderOverloaded
+from posology.errors import (
+    ConfigurationError,
+    DeadlineExceeded,
+    HeadroomReserved,
+    JobCancelled,
+    JobExpired,
+    PosologyError,
+    ProviderOverloaded,
+    StoreUnavailable,
+    UnpricedModel,
+)
 from posology.llm.accounting import Account
 from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
@@ -51,12 +63,13 @@ from prompts.answer import AnswerReply, CitedReply, Quote, Said
 from prompts.reduce import ReduceReply
 from strategies import make as make_strategy
 from strategies.evidence import whole
-from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench, request
+from tests.integration.jobs_store.helpers import LEASE, MODEL, PATIENCE, Bench, open_bench, request
 from tests.integration.jobs_store.local import Gate, Local, killed, of, reply, runner
 from tests.support.adapters import sending
 from tests.support.holding import Holding, used
 from tests.support.replies import in_form
 from tests.support.tasks import retrieval_of
+from workers.engine.claims import WorkStore
 
 if TYPE_CHECKING:
     from posology.testing.model import ScriptedReply
@@ -127,13 +140,13 @@ def task(quotes: QuoteForm = "sentences", passages: Sequence[Passage] = PASSAGES
     return Task(query=QUERY, retrieval=retrieval, model=MODEL, max_tokens=None, quotes=quotes)
 
 
-def complete(model: Complete, journal: Journal) -> Complete:
+def complete(model: Complete, journal: Journal, retry: RetryPolicy = QUICK) -> Complete:
     return build(
         sending(model),
         journal=journal,
         prices=packaged(),
         bound=BOUND,
-        retry=QUICK,
+        retry=retry,
         caller=Caller(wait_timeout=0.0),
     )
 
@@ -145,12 +158,13 @@ async def answer(
     *,
     asked: Task | None = None,
     patience: Patience = WITHOUT_END,
+    retry: RetryPolicy = QUICK,
 ) -> Answer | Refusal:
     """Answer in the mode ``repair``, by rules alone."""
     asked = asked or task()
     return await SupportCheck()(
         partial(make_strategy(dose), asked),
-        complete(model, journal),
+        complete(model, journal, retry),
         request=Request(query=QUERY, model=MODEL, support="repair"),
         excerpts=whole(asked.retrieval.passages),
         patience=patience,
@@ -334,6 +348,47 @@ async def test_a_repair_that_takes_too_long_is_given_up() -> None:
     assert made.support.repair is Repair.FAILED
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        DeadlineExceeded("no reply in time", seconds=120.0),
+        JobExpired("the job has passed its deadline", seconds=900.0),
+        UnpricedModel(model=MODEL),
+        ConfigurationError("SSL_CERT_FILE: no such file"),
+    ],
+)
+@pytest.mark.parametrize("dose", DOSES)
+async def test_no_error_of_a_repair_costs_the_first_answer(
+    dose: Dose, error: PosologyError
+) -> None:
+    model = ScriptedModel(scripted(lambda _: error))
+    made = await answer(dose, model, Account())
+    assert isinstance(made, Answer)
+    assert made.text.startswith(WRONG.removesuffix("."))
+    assert made.support is not None
+    assert made.support.repair is Repair.FAILED
+
+
+async def test_a_repair_past_the_deadline_of_a_call_costs_no_answer() -> None:
+    gate = Gate(ScriptedModel(scripted(RIGHT)), holds=of(Stage.REPAIR))
+    made = await answer(DOSES[0], gate, Account(), retry=replace(QUICK, deadline=0.01))
+    assert isinstance(made, Answer)
+    assert made.support is not None
+    assert made.support.repair is Repair.FAILED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        JobCancelled("cancelled", job="j"),
+        StoreUnavailable("Redis is unreachable", address="redis://h"),
+    ],
+)
+async def test_the_end_of_the_job_ends_a_repair(error: PosologyError) -> None:
+    with pytest.raises(type(error)):
+        await answer(DOSES[0], ScriptedModel(scripted(lambda _: error)), Account())
+
+
 @pytest.fixture
 async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
     async with open_bench(redis_url, tenant) as opened:
@@ -372,6 +427,34 @@ async def test_a_job_whose_worker_is_killed_in_the_repair_repairs_once(
     assert "prompt repair" in out.decision.versions
     replayed = await Replayer(Present(decider=Decider())).add(out)
     assert not [one for each in replayed.decisions for one in each.versions if "prompt" in one.name]
+
+
+@pytest.mark.parametrize("strategy", ["direct", "briefcontext"])
+async def test_a_repair_late_in_a_job_s_time_costs_no_answer(bench: Bench, strategy: str) -> None:
+    """The first answer takes almost all of the job's time, and its repair would take longer than what is left."""
+    asked = request(
+        strategy=strategy, k=6, support="repair", question="Does drug 0 lower the risk of stroke?"
+    )
+    job = (await bench.store.submit(asked, tenant=bench.tenant)).job
+    passed = 0.0
+    work = WorkStore(bench.store, worker="w", clock=lambda: passed)
+    saying_first = scripted(RIGHT)
+
+    def script(call: Call) -> ScriptedReply:
+        nonlocal passed
+        passed = PATIENCE - 0.01
+        return saying_first(call)
+
+    gate = Gate(ScriptedModel(script), holds=of(Stage.REPAIR))
+    local = Local(bench=bench, runner=runner(bench, gate, work=work))
+    with anyio.fail_after(90):
+        await local.until_nothing_is_sent()
+    out = await bench.store.get(job, tenant=bench.tenant)
+    assert out.state is JobState.SUCCEEDED, out.error
+    assert out.result is not None
+    assert out.result.support is not None
+    assert out.result.support.repair is Repair.FAILED
+    assert out.spending.attempts[-1].outcome is Outcome.CANCELLED
 
 
 async def test_rows_of_a_batch_are_repaired_each_by_its_own_mode(bench: Bench) -> None:

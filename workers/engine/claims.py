@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+import anyio
 from pydantic import TypeAdapter
 
 from orchestrator.jobs import tenants
@@ -38,16 +39,24 @@ class WorkStore:
         worker: name of this process, for records and logs.
         lease: seconds for which a claim holds without a heartbeat.
         losses: workers that a unit may lose before its job fails.
+        clock: seconds, from any origin: what is left of a job's time is measured by it.
     """
 
     def __init__(
-        self, store: JobStore, *, worker: str, lease: float = LEASE, losses: int = LOSSES
+        self,
+        store: JobStore,
+        *,
+        worker: str,
+        lease: float = LEASE,
+        losses: int = LOSSES,
+        clock: Callable[[], float] = anyio.current_time,
     ) -> None:
         self.store = store
         self.worker = worker
         self.lease = lease
         self._lease = int(lease * 1000)
         self._losses = losses
+        self._clock = clock
 
     async def take(self, tenant: str) -> Unit | None:
         """Take the tenant's job that has waited longest, to send it to the broker."""
@@ -66,6 +75,7 @@ class WorkStore:
             unit: unit that a message named.
             delivery: unique id of this delivery of the message.
         """
+        began = self._clock()
         reply = await self._run(
             "claim", unit.tenant, unit.job, unit.name, delivery, self.worker, self._lease
         )
@@ -84,7 +94,8 @@ class WorkStore:
         return ClaimedUnit(
             unit=unit,
             token=int(token),
-            left=int(left) / 1000,
+            # the script ran after it was called: the deadline is never taken for later than it is
+            deadline=began + int(left) / 1000,
             patience=int(patience) / 1000,
             request=request,
             fresh=fresh == "1",
@@ -94,6 +105,7 @@ class WorkStore:
             decision=(more[0] or None) if kind != "extract" else None,
             draft=more[1] if kind == "reduce" else None,
             elapsed=int(more[2]) / 1000 if kind == "reduce" else 0.0,
+            clock=self._clock,
         )
 
     async def heartbeat(self, claimed: Sequence[ClaimedUnit]) -> dict[ClaimedUnit, str]:

@@ -111,7 +111,7 @@ class Spending:
                 max_waiters=max(fairness.WAITERS, self._claimed() // 4),
                 sleep=claimed.sleep,
                 lane=lane,
-                capacity_timeout=claimed.left - max(later, kept),
+                capacity_timeout=lambda: claimed.left - max(later, kept),
                 requeued=True,
             ),
         )

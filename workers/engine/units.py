@@ -82,8 +82,8 @@ class ClaimedUnit:
     unit: Unit
     #: fencing token: grows with every claim of any unit of the job
     token: int
-    #: seconds until the job's deadline, at the time of the claim
-    left: float
+    #: the job's deadline, in seconds of :attr:`clock`
+    deadline: float
     #: seconds from the job's submission to its deadline
     patience: float
     #: request, JSON
@@ -104,6 +104,13 @@ class ClaimedUnit:
     fresh: bool = False
     #: set when no further work may begin for it: waits end early
     stopped: anyio.Event = field(default_factory=anyio.Event)
+    #: seconds, from any origin
+    clock: Callable[[], float] = anyio.current_time
+
+    @property
+    def left(self) -> float:
+        """Return the seconds until the job's deadline; negative after it."""
+        return self.deadline - self.clock()
 
     @property
     def ids(self) -> Mapping[str, str | None]:

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal
 
-from posology.types import Attempt, Balance, Reservation
+from posology.llm.pace import allowed, generation
+from posology.types import Attempt, Balance, Opening, Reservation
 
 #: nano-dollars per dollar: the unit of counters
 NANO = 1_000_000_000
@@ -63,7 +64,7 @@ class Ledger(ABC):
 
     @abstractmethod
     async def extend(self, attempts: Sequence[str]) -> int:
-        """Extend reservations by another lease; return how many are still open."""
+        """Extend reservations to another lease from now, those with a longer one not; return how many are still open."""
 
     @abstractmethod
     async def sweep(self) -> list[str]:
@@ -80,6 +81,17 @@ class Ledger(ABC):
     @abstractmethod
     async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
         """Return the balances of day, month and total, and of a job if one is given."""
+
+
+def lease_of(opening: Opening, lease: float, floor: float | None) -> float:
+    """Return the seconds until a reservation expires: as long as the request that it guards may take.
+
+    Args:
+        opening: the attempt.
+        lease: of a request of the standard tier, to the first token of its reply.
+        floor: fewest tokens a second that a reply is written at, see :func:`~posology.llm.pace.generation`.
+    """
+    return lease + allowed(opening.tier, 0.0) + generation(opening.max_tokens, floor)
 
 
 def nano(dollars: Decimal) -> int:

@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from posology.budget.ledger import entries
-from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
+from posology.budget.ledger.base import LEASE, Ledger, dollars, lease_of, nano
 from posology.budget.ledger.refusals import refuse
 from posology.budget.ledger.scripts import MODELS, OTHER, REMEMBERED
 from posology.budget.ledger.tickets import Tickets
@@ -96,7 +96,8 @@ class MemoryLedger(Ledger):
         limits: of the tenant.
         tenant: name of the tenant, for messages.
         disabled: whether the tenant is disabled.
-        lease: seconds until a reservation expires without an extension.
+        lease: seconds until a reservation expires without an extension, see :func:`~posology.budget.ledger.base.lease_of`.
+        floor: fewest tokens a second of a reply; ``None``: the lease covers every reply.
         clock: POSIX milliseconds.
     """
 
@@ -107,6 +108,7 @@ class MemoryLedger(Ledger):
         tenant: str = DEFAULT_TENANT,
         disabled: bool = False,
         lease: float = LEASE,
+        floor: float | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.limits = limits
@@ -114,7 +116,8 @@ class MemoryLedger(Ledger):
         self.disabled = disabled
         #: number of calls that cost more than their bound
         self.over = 0
-        self._lease = int(lease * 1000)
+        self._lease = lease
+        self._floor = floor
         self._clock = clock
         self._windows: dict[str, _Counter] = {}
         self._runs: dict[str, _Counter] = {}
@@ -160,7 +163,8 @@ class MemoryLedger(Ledger):
         """See :meth:`Ledger.extend`."""
         found = [attempt for attempt in attempts if attempt in self._open]
         for attempt in found:
-            self._open[attempt] = replace(self._open[attempt], at=self._clock() + self._lease)
+            until = max(self._open[attempt].at, self._clock() + int(self._lease * 1000))
+            self._open[attempt] = replace(self._open[attempt], at=until)
         return len(found)
 
     async def sweep(self) -> list[str]:
@@ -204,7 +208,7 @@ class MemoryLedger(Ledger):
         self._leave(asked.ticket, asked.job)
         held = _Reserved(
             nano=n,
-            at=now + self._lease,
+            at=now + int(lease_of(opening, self._lease, self._floor) * 1000),
             day=day_of(clock.at(now)),
             job=asked.job,
             stage=opening.stage,

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from posology.budget.books.reader import enlist
 from posology.budget.ledger import entries
-from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
+from posology.budget.ledger.base import LEASE, Ledger, dollars, lease_of, nano
 from posology.budget.ledger.refusals import refuse
 from posology.budget.ledger.scripts import source
 from posology.budget.ledger.windows import WINDOWS, day_of, resets, window
@@ -41,7 +41,8 @@ class RedisLedger(Ledger):
         redis: the connection.
         url: for messages.
         tenant: name of the tenant.
-        lease: seconds until a reservation expires without an extension.
+        lease: seconds until a reservation expires without an extension, see :func:`~posology.budget.ledger.base.lease_of`.
+        floor: fewest tokens a second of a reply; ``None``: the lease covers every reply.
         clock: milliseconds; ``None``: the server's own, which all processes share.
     """
 
@@ -52,13 +53,15 @@ class RedisLedger(Ledger):
         *,
         tenant: str,
         lease: float = LEASE,
+        floor: float | None = None,
         clock: Callable[[], int] | None = None,
     ) -> None:
         self._redis = redis
         self._url = url
         self.tenant = tenant
         self._prefix = keys.prefix(tenant)
-        self._lease = int(lease * 1000)
+        self._lease = lease
+        self._floor = floor
         self._clock = clock
         self._run = Scripts(redis, url, source, clock)
         self._swept = -_SWEEP
@@ -78,7 +81,7 @@ class RedisLedger(Ledger):
             "stage": opening.stage,
             "strategy": opening.strategy,
             "ticket": asked.ticket,
-            "lease": self._lease,
+            "lease": int(lease_of(opening, self._lease, self._floor) * 1000),
         } | ({"batch": True} if asked.batch else {})
         said = await self._run(
             "reserve",
@@ -121,7 +124,7 @@ class RedisLedger(Ledger):
 
     async def extend(self, attempts: Sequence[str]) -> int:
         """See :meth:`Ledger.extend`."""
-        return int(await self._run("extend", self._prefix, self._lease, *attempts))
+        return int(await self._run("extend", self._prefix, int(self._lease * 1000), *attempts))
 
     async def sweep(self) -> list[str]:
         """See :meth:`Ledger.sweep`."""

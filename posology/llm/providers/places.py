@@ -72,6 +72,8 @@ class Places:
         self._until = -math.inf
         #: attempts of this window that ended, and of these the refused ones; whether all places were in use
         self._ended, self._refused, self._full = 0, 0, False
+        #: refused attempts since the last one that was answered: a window of one or two places counts no more than these
+        self._row = 0
 
     @property
     def total(self) -> int:
@@ -120,6 +122,7 @@ class Places:
         if usage is not None:
             tokens = usage.total_input + usage.total_output
             self._tokens = tokens if self._tokens is None else 0.9 * self._tokens + 0.1 * tokens
+        self._row = 0
         self._end(refused=False)
 
     def refused(self, retry_after: float | None) -> None:
@@ -128,8 +131,10 @@ class Places:
         Args:
             retry_after: seconds that the provider asks to wait; ``None``: it does not say.
         """
+        self._row += 1
+        # before the window ends, which begins the count anew
+        several = max(self._refused + 1, self._row) > max(1.0, TOLERATED * self._learned)
         self._end(refused=True)
-        several = self._refused > max(1.0, TOLERATED * self._learned)
         if several and retry_after is not None and retry_after <= LONGEST_HOLD:
             # all others would be refused as well
             self._until = max(self._until, self._clock() + retry_after)

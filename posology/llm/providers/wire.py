@@ -160,7 +160,7 @@ class SdkAdapter:
             "post",
             path,
             model=call.model,
-            seconds=allowed(call, self._timeout) + generation(call, self._floor),
+            seconds=allowed(call.tier, self._timeout) + generation(call.max_tokens, self._floor),
             headers={} if attempt_id is None else {ATTEMPT_HEADER: attempt_id},
             body=body,
         )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
 from posology.budget.ledger.base import Ledger
+from posology.llm.pace import FLEX_TIMEOUT
 from posology.types import Limits, Scope
-from tests.contract.ledger.asking import DAY, NANO, exhausted, kinds, stand
+from tests.contract.ledger.asking import DAY, NANO, busy, exhausted, kinds, stand
 from tests.integration.ledger.helpers import LEASE, Desk, asked, ended, fold, last_words
 
 pytestmark = pytest.mark.anyio
@@ -105,6 +107,32 @@ class TestLeases:
         await ledger.settle(ended("a", "0.5"))
         assert await ledger.extend(["a"]) == 0
         assert await stand(ledger) == ["1.5", "0"]
+
+    async def test_a_flex_call_is_live_for_as_long_as_it_may_take(
+        self, desk: Desk, ledger: Ledger
+    ) -> None:
+        await desk.limit(Limits(day=Decimal("1.5")))
+        flex = asked("a")
+        await ledger.reserve(replace(flex, opening=replace(flex.opening, tier="flex")))
+        desk.clock.forward(FLEX_TIMEOUT)
+        assert await ledger.sweep() == []
+        # extensions for shorter calls beside it do not shorten it
+        assert await ledger.extend(["a"]) == 1
+        desk.clock.forward(LEASE - 0.001)
+        assert await ledger.sweep() == []
+        # what it holds comes free when it is settled: others wait, and are not refused for good
+        assert await busy(ledger, "b") == "day"
+        await ledger.settle(ended("a", "0.5"))
+        await ledger.reserve(asked("b"))
+
+    async def test_a_lease_covers_a_long_reply_of_a_slow_server(self, desk: Desk) -> None:
+        ledger = desk.ledger(floor=10.0)
+        long = asked("a")
+        await ledger.reserve(replace(long, opening=replace(long.opening, max_tokens=32_000)))
+        desk.clock.forward(3_200)
+        assert await ledger.sweep() == []
+        desk.clock.forward(LEASE)
+        assert await ledger.sweep() == ["a"]
 
     @pytest.mark.parametrize("cost", ["0.25", "1", None])
     async def test_late_truth_corrects_once(

@@ -16,6 +16,7 @@ import anyio
 import pytest
 from celery import Celery
 
+from orchestrator.jobs import tenants
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError, JobSuperseded, StoreUnavailable
@@ -274,6 +275,18 @@ async def test_idle_tenants_cost_nothing(bench: Bench, broker: Broker) -> None:
     # at most until it is asked once more
     await keeping._dispatch()
     assert await bench.redis.scard(keys.WAITING) == 0
+
+
+async def test_a_submitter_whose_clock_is_hours_behind_keeps_its_tenant_listed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 5 * 3_600 * 10**9)
+    for list_again in (tenants.enlist, tenants.wake):
+        await list_again(bench.store, bench.tenant)
+        # it has no record yet, so that maintenance takes it for idle
+        await tenants.tidy(bench.store)
+        assert bench.tenant in await tenants.listed(bench.store)
 
 
 async def test_a_sweep_of_many_tenants_ends_when_the_store_is_away(

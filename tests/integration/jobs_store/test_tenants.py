@@ -90,7 +90,7 @@ async def test_a_tenant_without_records_is_no_longer_looked_after(bench: Bench) 
     await bench.sweep()
     assert await bench.keys_of(held.unit.job) == set()
     # a submission may be under way that was listed and has not written yet
-    await tenants.tidy(JobStore(bench.redis, bench.url))
+    await tenants.tidy(bench.store)
     assert await is_listed(bench)
     await ahead(bench)
     assert not await is_listed(bench)

@@ -51,7 +51,7 @@ class Desk(ABC):
     clock: Clock = field(default_factory=Clock)
 
     @abstractmethod
-    def ledger(self, lease: float = LEASE) -> Ledger: ...
+    def ledger(self, lease: float = LEASE, floor: float | None = None) -> Ledger: ...
 
     @abstractmethod
     async def limit(self, limits: Limits, *, disabled: bool = False) -> None: ...
@@ -69,9 +69,9 @@ class Desk(ABC):
 class MemoryDesk(Desk):
     only: MemoryLedger | None = None
 
-    def ledger(self, lease: float = LEASE) -> MemoryLedger:
+    def ledger(self, lease: float = LEASE, floor: float | None = None) -> MemoryLedger:
         if self.only is None:
-            self.only = MemoryLedger(tenant=self.tenant, lease=lease, clock=self.clock)
+            self.only = MemoryLedger(tenant=self.tenant, lease=lease, floor=floor, clock=self.clock)
         return self.only
 
     async def limit(self, limits: Limits, *, disabled: bool = False) -> None:
@@ -96,8 +96,10 @@ class RedisDesk(Desk):
     redis: Redis = field(kw_only=True)
     url: str = field(kw_only=True)
 
-    def ledger(self, lease: float = LEASE) -> RedisLedger:
-        return RedisLedger(self.redis, self.url, tenant=self.tenant, lease=lease, clock=self.clock)
+    def ledger(self, lease: float = LEASE, floor: float | None = None) -> RedisLedger:
+        return RedisLedger(
+            self.redis, self.url, tenant=self.tenant, lease=lease, floor=floor, clock=self.clock
+        )
 
     async def limit(self, limits: Limits, *, disabled: bool = False) -> None:
         await write_limits(self.redis, self.tenant, limits, disabled=disabled)

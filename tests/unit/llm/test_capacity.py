@@ -45,7 +45,7 @@ async def test_it_waits_no_longer_than_its_time(make_call: MakeCall) -> None:
     error = NoCapacity("none", provider="openai", model="openai:m")
     wait = Capacity(
         attempting(ScriptedModel(lambda _: error)),
-        timeout=100.0,
+        timeout=lambda: 100.0,
         place_timeout=None,
         standard=False,
         sleep=sleep,

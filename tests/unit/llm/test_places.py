@@ -136,6 +136,23 @@ def test_after_several_refusals_others_wait_as_long_as_is_asked(
     trio.run(test, clock=MockClock(autojump_threshold=0))
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 8])
+def test_the_second_refusal_in_a_row_holds_others_whatever_the_places(most: int) -> None:
+    async def test() -> None:
+        places = Places(most)
+        places.refused(7.0)
+        assert await acquiring(places) == 0.0
+        if most < 3:
+            # an answer in between tells that there is room
+            places.answered(USAGE)
+            places.refused(7.0)
+            assert await acquiring(places) == 0.0
+        places.refused(7.0)
+        assert await acquiring(places) == pytest.approx(7.0)
+
+    trio.run(test, clock=MockClock(autojump_threshold=0))
+
+
 def test_a_provider_with_few_places_gets_about_as_many_calls() -> None:
     """40 calls at once are answered, more are refused: 2,000 calls settle near 40, and few attempts are refused."""
     refusals, most = 0, 0

@@ -172,6 +172,7 @@ def test_no_policy_is_ever_exceeded(
 class _Named:
     model = "openai:m"
     tier = "standard"
+    max_tokens = 1
 
 
 async def test_the_deadline_cancels_a_running_attempt(make_call: MakeCall) -> None:

@@ -297,7 +297,7 @@ class Collector:
         attempt = attempt_of(entry, result, prices=self._prices, now=time.time())
         unit = Unit(tenant=tenant, job=entry["job"], name=entry["unit"])
         # no claim is needed: the end of an attempt is accepted from any worker
-        claimed = ClaimedUnit(unit=unit, token=0, left=0.0, patience=0.0, request="")
+        claimed = ClaimedUnit(unit=unit, token=0, deadline=0.0, patience=0.0, request="")
         await JobJournal(self._lane.work, claimed).close(attempt, result.completion)
         if attempt.over_bound:
             logger.error(

@@ -1,0 +1,3 @@
+-- Lists a tenant, by the server's clock. KEYS[1] is the list itself, no tenant's prefix. ARGV: now, tenant
+redis.call('ZADD', P, now, ARGV[2])
+return 'listed'
