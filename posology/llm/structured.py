@@ -20,6 +20,7 @@ from posology.errors import (
 )
 from posology.llm.models.effort import larger_bound
 from posology.llm.models.names import parse
+from posology.llm.models.reasoning import after_reasoning
 from posology.seams import Complete
 from posology.types import Call, Completion, Finish, Message, Role
 
@@ -30,10 +31,13 @@ SLACK = 16
 #: Returns a second call with the bound on its output that is paid for, see :class:`~posology.llm.second.SecondCalls`;
 #: ``None``: it is not paid for. Given the first call, its reply, and the second call.
 Afford = Callable[[Call, Completion, Call], Call | None]
-_decoder = json.JSONDecoder()
+# line ends in a string need no escape
+_decoder = json.JSONDecoder(strict=False)
 #: braces of prose: no key of an object, and nothing nested
 _PROSE = re.compile(r'\{\s*+[^\s{}":][^{}":]*+\}')
 
+#: strings, which stay, and commas before the end of an object or a list
+_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*[}\]])', re.DOTALL)
 
 #: why a second call is not made
 _TOO_DEAR = "would cost more than the worst case of the call"
@@ -93,7 +97,9 @@ class Structured:
         else:
             _refuse_cut(call, completion)
             how = "after a repair"
-            repair = replace(call, messages=repair_messages(call, completion.text, complaint))
+            repair = replace(
+                call, messages=repair_messages(call, after_reasoning(completion.text), complaint)
+            )
             second = self._afford(call, completion, repair)
             if second is None:
                 raise _unusable(
@@ -111,9 +117,10 @@ class Structured:
 
 
 def read(text: str, schema: type[BaseModel]) -> BaseModel:
-    """Validate the one top-level JSON object in a text; prose and fences around it are tolerated.
+    """Validate the one top-level JSON object in a text; reasoning before it, prose and fences are tolerated.
 
-    Prose may hold braces that begin no object, as in "from {P1}".
+    Prose may hold braces that begin no object, as in "from {P1}". An object that is there twice, word for word, is read
+    once. An object in the model's reasoning is no reply.
 
     Raises:
         BadStructure: there is none, there are several, or it does not validate.
@@ -124,36 +131,51 @@ def read(text: str, schema: type[BaseModel]) -> BaseModel:
 @lru_cache(maxsize=64)
 def _read(text: str, schema: type[BaseModel]) -> BaseModel:
     """Read with a cache: the account and the caller read the same reply."""
-    start, end = _only_object(text)
+    reply = after_reasoning(text)
     try:
-        return schema.model_validate_json(text[start:end])
+        found = _only_object(reply)
+    except BadStructure as error:
+        where = "" if reply == text else " after its reasoning"
+        raise BadStructure(f"the reply {error}{where}") from None
+    try:
+        return schema.model_validate_json(found)
     except ValidationError as error:
         raise BadStructure(_complaint(error)) from None
 
 
-def _only_object(text: str) -> tuple[int, int]:
-    """Return the start and end of the one object in a text.
+def _only_object(text: str) -> str:
+    """Return the one object in a text, as JSON.
 
     An object that breaks ends the search: what is inside it must
     not be taken for the reply.
     """
-    found: tuple[int, int] | None = None
+    found: str | None = None
     at = text.find("{")
     while at >= 0:
         if prose := _PROSE.match(text, at):
             at = text.find("{", prose.end())
             continue
-        if found is not None:
-            raise BadStructure("the reply holds more than one JSON object")
         try:
-            _, end = _decoder.raw_decode(text, at)
+            value, end = _decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise BadStructure(f"the reply is not valid JSON: {error}") from None
-        found = at, end
+            if (mended := _COMMA.sub(_without_comma, text[at:])) != text[at:]:
+                text, at = mended, 0
+                continue
+            raise BadStructure(
+                "holds more than one JSON object" if found else f"is not valid JSON: {error}"
+            ) from None
+        one = json.dumps(value)
+        if found not in (None, one):
+            raise BadStructure("holds more than one JSON object")
+        found = one
         at = text.find("{", end)
     if found is None:
-        raise BadStructure("the reply holds no JSON object")
+        raise BadStructure("holds no JSON object")
     return found
+
+
+def _without_comma(found: re.Match[str]) -> str:
+    return found[1] or ""
 
 
 def verdict(call: Call, completion: Completion) -> str | None:
@@ -208,7 +230,9 @@ def _place(parts: tuple[int | str, ...], *, unknown: bool) -> str:
 def _with_room(call: Call, completion: Completion) -> Call | None:
     """Return the call with a larger bound if reasoning used the bound up; ``None``: that is not the reason."""
     reasoned = completion.usage is not None and completion.usage.reasoning > 0
-    if completion.finish is not Finish.LENGTH or not (reasoned or not completion.text.strip()):
+    if completion.finish is not Finish.LENGTH or not (
+        reasoned or not after_reasoning(completion.text).strip()
+    ):
         return None
     if _fills_window(call, completion):
         return None

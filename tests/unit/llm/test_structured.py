@@ -61,6 +61,15 @@ def completion(text: str, finish: Finish = Finish.STOP) -> Completion:
         f"Based on {{P1}}: {GOOD}",
         f"{GOOD}\nNote: uses {{P1}} and 10^{{-5}}",
         "{P1} " * 10_000 + GOOD,
+        # an object that is there twice, word for word
+        GOOD + GOOD,
+        f"{GOOD}\n\n{json.dumps(json.loads(GOOD), indent=2)}",
+        f"[{GOOD}]",
+        f"\ufeff{GOOD}",
+        # commas before an end
+        GOOD.replace("]", ",]").replace("]}", "] , \n}"),
+        f"{GOOD[:-1]},}} Note: from {{P1}}, he said",
+        f"<think>of the form {{}}</think>\n{GOOD}",
     ],
 )
 def test_one_object_is_found_in_fences_and_prose(text: str) -> None:
@@ -78,6 +87,11 @@ def test_one_object_is_found_in_fences_and_prose(text: str) -> None:
         # the inner object of a reply that was cut is not taken for the reply
         ('{"quotes": [{"words": "a"}], "verd', "not valid JSON"),
         ('{"verdict": "yes"} {"verdict": "no"}', "more than one"),
+        ('[{"verdict": "yes"}, {"verdict": "no"}]', "more than one"),
+        ('{"verdict": "yes", "quotes": []} {"verdict": "yes"}', "more than one"),
+        ('{"verdict": "yes"} {"verdict": 1}', "more than one"),
+        ('{"verdict": "yes",, "quotes": []}', "not valid JSON"),
+        ('{"verdict": "yes"} {"verdict": ', "not valid JSON|more than one"),
         ('Of {P1}: {"verdict": "yes"} {} {P2}', "more than one"),
         ('{"verdict": yes} {"verdict": "no"}', "not valid JSON"),
         ('{verdict {"verdict": "no"}}', "not valid JSON"),
@@ -93,6 +107,16 @@ def test_one_object_is_found_in_fences_and_prose(text: str) -> None:
 def test_anything_else_is_refused_with_a_complaint(text: str, complaint: str) -> None:
     with pytest.raises(BadStructure, match=complaint):
         read(text, Verdict)
+
+
+def test_line_ends_in_a_string_need_no_escape() -> None:
+    found = read('{"verdict": "yes", "quotes": [{"words": "two\nlines"}]}', Verdict)
+    assert found == Verdict(verdict="yes", quotes=[Quote(words="two\nlines")])
+
+
+def test_commas_in_strings_stay() -> None:
+    found = read('{"verdict": "yes", "quotes": [{"words": "a,} \\",] b"},],}', Verdict)
+    assert found == Verdict(verdict="yes", quotes=[Quote(words='a,} ",] b')])
 
 
 @given(st.text() | st.text(alphabet='{}[]":,\\ aue0'))
@@ -129,6 +153,13 @@ async def test_a_bad_reply_is_repaired_once(make_call: MakeCall) -> None:
     assert (repair.schema, repair.max_tokens) == (Verdict, call.max_tokens)
 
 
+async def test_the_reasoning_of_a_bad_reply_is_not_sent_back(make_call: MakeCall) -> None:
+    said = '<think>It is {"verdict": "no"}.</think>\n{"verdict": "perhaps"}'
+    model = ScriptedModel([completion(said), completion(GOOD)])
+    await Structured(model)(make_call(schema=Verdict))
+    assert model.calls[1].messages[-2].content == '\n{"verdict": "perhaps"}'
+
+
 async def test_a_reply_that_is_bad_twice_is_a_violation_with_its_usage(make_call: MakeCall) -> None:
     model = ScriptedModel([completion("one"), completion("two"), completion(GOOD)])
     with pytest.raises(errors.SchemaViolation, match="even after a repair") as caught:
@@ -146,10 +177,14 @@ def cut_by_reasoning() -> Completion:
     return replace(completion(""), finish=Finish.LENGTH, usage=REASONED)
 
 
+@pytest.mark.parametrize(
+    "cut",
+    [cut_by_reasoning(), completion('<think>Of the form {"verdict": "no"}', Finish.LENGTH)],
+)
 async def test_a_reply_that_reasoning_cut_is_asked_for_again_with_a_larger_bound(
-    make_call: MakeCall,
+    cut: Completion, make_call: MakeCall
 ) -> None:
-    model = ScriptedModel([cut_by_reasoning(), completion(GOOD)])
+    model = ScriptedModel([cut, completion(GOOD)])
     call = make_call(schema=Verdict, model=THINKS, effort="low")
     found = await Structured(model)(call)
     assert isinstance(found.parsed, Verdict)
