@@ -18,11 +18,13 @@ WEATHERS: dict[str, dict[str, float]] = {
     "slow": {"drip": 0.4, "trickle": 0.1},
     "cuts": {"cut before": 0.15, "cut after": 0.15, "cut within": 0.15},
     "nonsense": {"malformed": 0.25, "no usage": 0.25},
+    "gateway": {"zero usage": 0.25, "429 within": 0.15, "502 within": 0.15},
     "refusals": {"refusal": 0.5},
     "retired": {"retired": 0.4},
     "dishonest": {"beyond": 0.1},
     "everything": dict.fromkeys(
-        ("429", "500", "hang", "drip", "cut before", "cut after", "cut within", "malformed", "no usage", "refusal"),
+        ("429", "500", "hang", "drip", "cut before", "cut after", "cut within", "malformed", "no usage", "zero usage", "429 within",
+         "502 within", "refusal"),
         0.04,
     ),
 }  # fmt: skip

@@ -46,7 +46,7 @@ BEYOND = 5_000
 #: what may go wrong with a request; a weather gives each a share
 FATES = (
     "429", "500", "503", "hang", "drip", "cut before", "cut after", "cut within", "malformed",
-    "no usage", "refusal", "retired", "beyond", "trickle",
+    "no usage", "zero usage", "429 within", "502 within", "refusal", "retired", "beyond", "trickle",
 )  # fmt: skip
 
 
@@ -93,6 +93,10 @@ def _step(fate: str, reply: Reply) -> Step:
         "cut within": Cut(of=reply, after_bytes=40),
         "malformed": Malformed(),
         "no usage": Reply(text=text, usage=None, latency=reply.latency),
+        # billed as any other
+        "zero usage": Reply(text=text, usage=usage, latency=reply.latency, zeros=True),
+        "429 within": Status(code=429, within=True, headers={"retry-after": "0.2"}),
+        "502 within": Status(code=502, within=True),
         "refusal": Reply(text="I cannot help with that.", usage=usage, latency=reply.latency),
         "retired": NoSuchModel(),
         "beyond": Reply(text=text, usage=_beyond, latency=reply.latency),

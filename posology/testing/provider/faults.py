@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from posology.testing.provider.steps import Cut, Recorded, Reply, Status, Step
@@ -12,6 +12,7 @@ from posology.types import Usage
 
 #: characters a token has, about
 _CHARACTERS = 4
+_HALF = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +29,10 @@ class Faults:
     errors: float = 0.0
     #: share whose connection is cut
     cuts: float = 0.0
+    #: share that gets an error in a reply of status 200: by turns a 429, and a 502 of unknown billing
+    errors_within: float = 0.0
+    #: share whose reply says 0 for every count of tokens; it is billed as any other
+    zero_usage: float = 0.0
     #: share of the cut ones that the provider finishes before, and bills: half of these lose the
     #: whole reply, half the end of it
     cuts_after_work: float = 0.5
@@ -36,7 +41,9 @@ class Faults:
         low, high = self.latency
         if not 0 <= low <= high:
             raise ValueError("latency is two numbers of seconds, the smaller one first")
-        shares = (self.rate_limited, self.errors, self.cuts)
+        shares = (
+            self.rate_limited, self.errors, self.cuts, self.errors_within, self.zero_usage
+        )  # fmt: skip
         if min(shares) < 0 or sum(shares) > 1 or not 0 <= self.cuts_after_work <= 1:
             raise ValueError("each share is between 0 and 1, and so is the sum of the faults'")
 
@@ -80,6 +87,13 @@ class Chance:
         if fate < faults.errors:
             return Status(code=500)
         fate -= faults.errors
+        if fate < faults.errors_within:
+            wait = {"retry-after": f"{faults.retry_after:g}"}
+            return Status(code=429 if detail < _HALF else 502, within=True, headers=wait)
+        fate -= faults.errors_within
+        if fate < faults.zero_usage:
+            return replace(reply, zeros=True)
+        fate -= faults.zero_usage
         if fate >= faults.cuts:
             return reply
         if detail >= faults.cuts_after_work:

@@ -100,6 +100,11 @@ def openai_error(status: int, kind: str | None, message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": code, "param": None, "code": code}}
 
 
+def openai_error_within(status: int, kind: str | None, message: str) -> dict[str, Any]:
+    """The body of a reply of status 200 that holds an error, as gateways write it."""
+    return {"error": {"message": message, "code": kind or status}}
+
+
 def anthropic_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> dict[str, Any]:
     """The body of a message."""
     body: dict[str, Any] = {
@@ -140,6 +145,11 @@ def anthropic_error(status: int, kind: str | None, message: str) -> dict[str, An
         "error": {"type": kind or _ANTHROPIC_KINDS.get(status, "api_error"), "message": message},
         "request_id": "req_1",
     }
+
+
+def anthropic_error_within(status: int, kind: str | None, message: str) -> dict[str, Any]:
+    """The body of a reply of status 200 that holds an error."""
+    return anthropic_error(status, kind, message)
 
 
 def openai_no_such_model(model: str) -> dict[str, Any]:

@@ -75,6 +75,8 @@ class LoadStub:
             "--retry-after", str(faults.retry_after),
             "--errors", str(faults.errors),
             "--cuts", str(faults.cuts),
+            "--errors-within", str(faults.errors_within),
+            "--zero-usage", str(faults.zero_usage),
             "--cuts-after-work", str(faults.cuts_after_work),
             "--batch-faults", json.dumps(asdict(batch_faults)),
             *([] if batches is None else ["--batches", str(batches)]),

@@ -100,10 +100,12 @@ def respond(step: Step, *, provider: str, asked: Any, request_id: str) -> Respon
         case Status():
             body = step.body
             if body is None:
-                error = getattr(formats, f"{provider}_error")
+                named = f"{provider}_error_within" if step.within else f"{provider}_error"
+                error = getattr(formats, named)
                 body = _encode(error(step.code, step.kind, step.message), request_id)
-            played = f"status {step.code}"
-            return _whole(played, step.code, body, request_id, headers=step.headers)
+            played = f"error {step.code} within" if step.within else f"status {step.code}"
+            code = 200 if step.within else step.code
+            return _whole(played, code, body, request_id, headers=step.headers)
         case NoSuchModel():
             error = getattr(formats, f"{provider}_no_such_model")(_model(asked))
             return _whole("no such model", 404, _encode(error, request_id), request_id)
@@ -142,7 +144,8 @@ def _cut(step: Cut, *, provider: str, asked: Any, request_id: str) -> Response:
 def _success(step: Reply, text: str, *, provider: str, asked: Any, request_id: str) -> Response:
     usage = step.usage(asked, text) if callable(step.usage) else step.usage
     write = getattr(formats, f"{provider}_reply")
-    fields = write(_model(asked), text, usage, step.finish)
+    told = Usage() if step.zeros else usage
+    fields = write(_model(asked), text, told, step.finish)
     if provider == "anthropic" and isinstance(asked, dict) and "max_tokens" not in asked:
         # tokens are to be counted
         fields = {"input_tokens": None if usage is None else usage.total_input}
@@ -153,7 +156,7 @@ def _success(step: Reply, text: str, *, provider: str, asked: Any, request_id: s
     getattr(formats, f"{provider}_tier")(fields, named)
     body = _encode(fields, request_id)
     return Response(
-        played="reply",
+        played="reply of zeros" if step.zeros else "reply",
         code=200,
         body=body,
         content_length=len(body),

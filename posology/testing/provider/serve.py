@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         retry_after=options.retry_after,
         errors=options.errors,
         cuts=options.cuts,
+        errors_within=options.errors_within,
+        zero_usage=options.zero_usage,
         cuts_after_work=options.cuts_after_work,
     )
     reply, usage = _load(options.reply), _load(options.usage)
@@ -79,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
         ("retry-after", "seconds that a 429 asks to wait"),
         ("errors", "share of 500"),
         ("cuts", "share of cut connections"),
+        ("errors-within", "share of errors in replies of status 200"),
+        ("zero-usage", "share of replies that say 0 for every count of tokens"),
         ("cuts-after-work", "share of the cuts that come after the work was done and billed"),
     ):
         default = getattr(_DEFAULTS, option.replace("-", "_"))

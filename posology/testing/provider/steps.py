@@ -38,6 +38,8 @@ class Reply:
     drip: float = 0.0
     #: service tier that the reply names, in the provider's words; ``None``: the one that was asked for
     tier: str | None = None
+    #: whether it says 0 for every count, whatever is billed
+    zeros: bool = False
 
 
 def _words(texts: Sequence[str]) -> Usage:
@@ -63,6 +65,8 @@ class Status:
     """An error status."""
 
     code: int
+    #: whether it stands in a reply of status 200
+    within: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     #: the provider's code for the cause; ``None``: what goes with the status
     kind: str | None = None
@@ -98,7 +102,7 @@ class Cut:
 class Malformed:
     """A 200 whose body is not the provider's."""
 
-    body: bytes = b"<html>gateway</html>"
+    body: bytes = b"upstream closed"
     content_type: str = "application/json"
 
 

@@ -93,6 +93,12 @@ def released_charge(run: Recorder) -> None:
     run.billed("a9", "alpha", "d9")
 
 
+def believed_zeros(run: Recorder) -> None:
+    """The reply said 0 for every count: it was settled as free, and billed."""
+    run.attempt("a9", "alpha", ("settle", 0, True))
+    run.billed("a9", "alpha", "d9")
+
+
 def stale_price(run: Recorder) -> None:
     """Charged by the list of before, after every process had the new one."""
     run.attempt("a9", "alpha", ("settle", COST, True))
@@ -181,6 +187,7 @@ PLANTED: dict[Callable[[Recorder], None], Kind] = {
     missing_charge: Kind.MISSING_CHARGE,
     wrong_charge: Kind.WRONG_CHARGE,
     released_charge: Kind.WRONG_CHARGE,
+    believed_zeros: Kind.WRONG_CHARGE,
     stale_price: Kind.WRONG_CHARGE,
     invented_charge: Kind.INVENTED_CHARGE,
     over_cap: Kind.OVER_CAP,
@@ -223,6 +230,27 @@ def test_a_planted_defect_is_found_as_what_it_is(plant: Callable[[Recorder], Non
         if plant not in (drift, over_cap):
             run.snapshot(tenant)
     assert kinds(run) == {PLANTED[plant]}
+
+
+def test_replies_of_zeros_are_charged_at_their_bounds_and_counted_as_unknown() -> None:
+    run = clean()
+    limit = {"total": 2 * CAP}
+    run.monitor.append({"kind": "caps", "at": 0.0, "tenant": "beta", "caps": limit})
+    run.attempt("a9", "alpha", ("settle", BOUND, False))
+    run.billed("a9", "alpha", "d9")
+    # an error in a reply of status 200 before any work, and one of unknown billing
+    run.attempt("a10", "beta", ("settle", 0, True))
+    run.billed("a10", "beta", "d10", finished=False)
+    run.attempt("a11", "beta", ("settle", BOUND, False))
+    run.billed("a11", "beta", "d11", finished=False)
+    run.snapshot("alpha")
+    run.snapshot("beta", caps=limit)
+    verdict = check(run.run)
+    assert verdict.findings == ()
+    money = verdict.money
+    assert (money.billed_unknown, money.billed_unknown_charged) == (2, 2 * BOUND)
+    assert (money.unbilled_unknown, money.unbilled_unknown_charged) == (1, BOUND)
+    assert verdict.caps.overshoot == 0
 
 
 def test_a_batch_may_be_fetched_in_the_next_piece_which_has_other_prices() -> None:

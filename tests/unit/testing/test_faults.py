@@ -20,7 +20,9 @@ def steps(faults: Faults, *, seed: int = 1, number: int = 20_000) -> list[Step]:
 def kind(step: Step) -> str:
     match step:
         case Status():
-            return str(step.code)
+            return f"{step.code} within" if step.within else str(step.code)
+        case Reply(zeros=True):
+            return "zeros"
         case Cut(of=None):
             return "before the work"
         case Cut(after_bytes=None):
@@ -31,7 +33,9 @@ def kind(step: Step) -> str:
 
 
 def test_shares_are_kept() -> None:
-    faults = Faults(rate_limited=0.2, errors=0.1, cuts=0.4, cuts_after_work=0.5)
+    faults = Faults(
+        rate_limited=0.2, errors=0.1, cuts=0.4, cuts_after_work=0.5, errors_within=0.1, zero_usage=0.1
+    )  # fmt: skip
     shares = {k: n / 20_000 for k, n in Counter(map(kind, steps(faults))).items()}
     expected = {
         "429": 0.2,
@@ -39,7 +43,10 @@ def test_shares_are_kept() -> None:
         "before the work": 0.2,
         "before the reply": 0.1,
         "within the reply": 0.1,
-        "reply": 0.3,
+        "429 within": 0.05,
+        "502 within": 0.05,
+        "zeros": 0.1,
+        "reply": 0.1,
     }
     assert shares == pytest.approx(expected, abs=0.02)
 
@@ -70,6 +77,7 @@ def test_a_rate_limit_says_how_long_to_wait() -> None:
         {"errors": -0.1},
         {"errors": 0.6, "cuts": 0.6},
         {"cuts_after_work": 1.1},
+        {"errors_within": 0.6, "zero_usage": 0.6},
     ],
 )
 def test_shares_that_are_none_are_refused(wrong: dict[str, Any]) -> None:

@@ -226,8 +226,9 @@ class BatchBook:
             failed = reply if response.code != 200 else error
             code = response.code if response.code != 200 else 500
             return Result(custom_id=custom_id, fate="errored", code=code or 500, body=failed)
-        batch.billed[custom_id] = None if response.usage is None else asdict(response.usage)
-        self._bill(batch, custom_id)
+        if response.finished:
+            batch.billed[custom_id] = None if response.usage is None else asdict(response.usage)
+            self._bill(batch, custom_id)
         broken = fate < faults.expired + faults.errored + faults.broken
         return Result(custom_id=custom_id, fate="succeeded", code=200, body=reply, broken=broken)
 
