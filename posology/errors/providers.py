@@ -41,7 +41,7 @@ class ProviderError(PosologyError):
     provider: str
     #: as the caller named it
     model: str
-    #: HTTP status, where there was a response
+    #: HTTP status, where there was a response; of an error in a reply of status 200, the one that it tells
     status: int | None
     request_id: str | None
     #: seconds to wait, as the provider asks
@@ -102,6 +102,11 @@ class UnusableReply(ProviderError):
 
 class MalformedReply(UnusableReply):
     """The body is not of the provider's own format."""
+
+    @property
+    def billed(self) -> bool:
+        """Whether it came whole and was billed: another attempt would be billed, too."""
+        return self.usage is not None and self.usage.total_input > 0
 
 
 class SchemaViolation(UnusableReply):

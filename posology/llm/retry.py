@@ -134,6 +134,8 @@ class Retry:
             if isinstance(error, NoCapacity):
                 # that of the tier flex was waited for within, see :mod:`posology.llm.capacity`
                 return call.tier != "flex" or state.standard
+            if isinstance(error, MalformedReply) and error.billed:
+                return False
             return isinstance(error, policy.retryable)
 
         # one object for each call: tenacity keeps its state by thread, which concurrent calls share

@@ -273,6 +273,40 @@ async def test_a_line_that_the_provider_refuses_says_why(provider: str) -> None:
             assert result.error.usage == Usage()
 
 
+async def test_a_usage_of_zeros_is_unknown(provider: str) -> None:
+    book = BatchBook(lambda _: Reply(text="yes", usage=USAGE, zeros=True))
+    async with _rig(provider, book) as rig:
+        results = await rig.finished(await rig.create(2), IDS[:2])
+        assert [one.completion and one.completion.text for one in results.values()] == ["yes"] * 2
+        assert [one.completion and one.completion.usage for one in results.values()] == [None] * 2
+
+
+async def test_vectors_of_zero_tokens_have_unknown_usage() -> None:
+    async with _rig("openai", BatchBook(lambda _: Vectors(usage=Usage()))) as rig:
+        line = rig.endpoint.line(rig.call(stage=Stage.EMBED))
+        batch = await rig.endpoint.create({IDS[0]: line}, label=LABEL)
+        (result,) = (await rig.finished(batch, IDS[:1])).values()
+        assert result.completion is not None
+        assert result.completion.usage is None
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "usage"), [(429, RateLimited, Usage()), (502, ProviderOverloaded, None)]
+)
+async def test_an_error_in_a_line_that_was_answered_is_of_its_own_kind(
+    provider: str, code: int, kind: type[ProviderError], usage: Usage | None
+) -> None:
+    book = BatchBook(lambda _: Status(code=code, within=True, message="not now"))
+    async with _rig(provider, book) as rig:
+        results = await rig.finished(await rig.create(2), IDS[:2])
+        for result in results.values():
+            assert result.fate is BatchFate.ERRORED
+            assert type(result.error) is kind
+            assert result.error.usage == usage
+            assert "not now" in str(result.error)
+        assert _billed(rig) == set()
+
+
 async def test_doubled_results_come_twice(provider: str) -> None:
     async with _rig(provider, _book(doubled=0.5)) as rig:
         batch = await rig.create()

@@ -67,8 +67,9 @@ def _scripted(step: Step) -> Any:
         case Reply():
             assert isinstance(step.text, str)
             assert not callable(step.usage)
+            usage = None if step.zeros else step.usage
             return Completion(
-                text=step.text, usage=step.usage, finish=step.finish, served_model="m", latency=0.0
+                text=step.text, usage=usage, finish=step.finish, served_model="m", latency=0.0
             )
         case Status(code=429):
             return errors.RateLimited("no", **known, usage=Usage())  # type: ignore[arg-type]
@@ -129,9 +130,13 @@ async def test_why_the_model_stopped_is_told(finish: Finish, open_complete: Open
     assert (await complete(call)).finish is finish
 
 
-async def test_a_usage_that_was_not_sent_is_unknown(open_complete: Open) -> None:
-    complete, call = await open_complete([Reply(text="yes", usage=None)])
-    assert (await complete(call)).usage is None
+@pytest.mark.parametrize("reply", [Reply(text="yes", usage=None), Reply(text="yes", zeros=True)])
+async def test_a_usage_that_was_not_sent_or_is_of_zeros_is_unknown(
+    reply: Reply, open_complete: Open
+) -> None:
+    complete, call = await open_complete([reply])
+    completion = await complete(call)
+    assert (completion.text, completion.usage) == ("yes", None)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +144,8 @@ async def test_a_usage_that_was_not_sent_is_unknown(open_complete: Open) -> None
     [
         (Status(code=429), errors.RateLimited, Usage()),
         (Status(code=500), errors.ProviderOverloaded, None),
+        (Status(code=429, within=True), errors.RateLimited, Usage()),
+        (Status(code=502, within=True), errors.ProviderOverloaded, None),
         (NoSuchModel(), errors.ModelNotFound, Usage()),
         (Hang(), errors.ProviderTimeout, None),
         # each piece comes within the timeout, and all of it does not

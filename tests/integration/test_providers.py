@@ -271,7 +271,8 @@ async def test_a_rate_limit_beyond_the_deadline_fails_at_once(rig: MakeRig) -> N
     [
         (Status(code=500), errors.ProviderOverloaded, Outcome.FAILED),
         (Status(code=503, body=b"<html>gateway</html>"), errors.ProviderOverloaded, Outcome.FAILED),
-        (Status(code=529), errors.ProviderOverloaded, Outcome.FAILED),
+        (Status(code=529, kind="api_error"), errors.ProviderOverloaded, Outcome.FAILED),
+        (Status(code=502, within=True), errors.ProviderOverloaded, Outcome.FAILED),
         (Status(code=408), errors.ProviderTimeout, Outcome.FAILED),
         (Cut(), errors.ProviderUnreachable, Outcome.FAILED),
         (Cut(after_bytes=0), errors.ProviderUnreachable, Outcome.FAILED),
@@ -327,6 +328,10 @@ async def test_what_may_pass_is_tried_again_and_each_attempt_accounted_for(
         (Status(code=429, kind="insufficient_quota"), errors.QuotaExhausted),
         (Status(code=400, message="prompt is too long: 9 > 8"), errors.ContextTooLong),
         (
+            Status(code=404, within=True, kind="not_found_error", message="Unknown endpoint"),
+            errors.ModelNotFound,
+        ),
+        (
             Status(code=302, headers={"location": "http://127.0.0.1:9/"}, body=b""),
             errors.RequestRejected,
         ),
@@ -343,16 +348,52 @@ async def test_what_will_not_pass_is_not_tried_again(
     assert len(made.stub.requests) == 1
 
 
-async def test_usage_of_an_unusable_reply_is_kept_and_priced(rig: MakeRig, provider: str) -> None:
+async def test_a_malformed_reply_that_was_billed_is_priced_and_not_asked_for_again(
+    rig: MakeRig, provider: str
+) -> None:
     usage = {
         "openai": {"prompt_tokens": 1000, "completion_tokens": 0},
         "anthropic": {"input_tokens": 1000, "output_tokens": 0},
     }[provider]
     made = rig([Malformed(body=json.dumps({"usage": usage}).encode()), Reply(text="yes")])
-    await made.complete(made.call)
-    first = made.account.attempts[0]
+    with pytest.raises(errors.MalformedReply, match="its fields are usage"):
+        await made.complete(made.call)
+    (first,) = made.account.attempts
     assert (first.outcome, first.usage) == (Outcome.UNUSABLE, Usage(input=1000))
     assert first.cost == packaged().cost(made.call.model, Usage(input=1000))
+
+
+async def test_a_page_for_a_browser_is_not_asked_for_again(rig: MakeRig) -> None:
+    page = Malformed(body=b"<html>Sign in</html>", content_type="text/html")
+    made = rig([page, Reply(text="yes")])
+    with pytest.raises(errors.UnusableReply, match="_BASE_URL"):
+        await made.complete(made.call)
+    (first,) = made.account.attempts
+    assert (first.outcome, first.charged) == (Outcome.UNUSABLE, first.reserved)
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        Status(code=503, message="Loading model"),
+        Status(code=529, kind="overloaded_error"),
+        Status(code=429, within=True),
+    ],
+)
+async def test_a_refusal_before_any_work_is_tried_again_and_costs_nothing(
+    busy: Status, rig: MakeRig
+) -> None:
+    made = rig([busy, Reply(text="yes", usage=USAGE)])
+    assert (await made.complete(made.call)).text == "yes"
+    assert [a.cost == 0 for a in made.account.attempts] == [True, False]
+
+
+async def test_an_error_in_a_reply_of_status_200_says_how_long_to_wait(rig: MakeRig) -> None:
+    wait = Status(code=429, within=True, headers={"retry-after": "60"})
+    made = rig([wait, Reply(text="yes")])
+    with pytest.raises(errors.RateLimited) as caught:
+        await made.complete(made.call)
+    assert (caught.value.retry_after, caught.value.status) == (60.0, 429)
 
 
 async def test_a_silent_provider_times_out(rig: MakeRig) -> None:
@@ -630,6 +671,10 @@ def test_a_base_url_that_cannot_be_one_is_told(url: str, provider: str) -> None:
         Status(code=500, body=KEY.encode()),
         Cut(),
         Malformed(body=KEY.encode()),
+        # a key at the end of what a message shows
+        Malformed(body=b"x" * 1990 + KEY.encode()),
+        Malformed(body=b"x" * 290 + KEY.encode()),
+        Status(code=401, message=f"Incorrect API key provided: {KEY}", within=True),
     ],
 )
 async def test_no_traceback_shows_the_key(step: Step, rig: MakeRig) -> None:

@@ -73,4 +73,6 @@ def attempt_of(
 
 def tries_again(result: BatchResult) -> bool:
     """Return whether the call of a row without a reply goes into another batch."""
+    if isinstance(result.error, MalformedReply) and result.error.billed:
+        return False
     return result.fate in _UNTOUCHED or isinstance(result.error, RETRYABLE)

@@ -12,22 +12,17 @@ import httpx2
 
 from posology.errors import AuthenticationFailed, ProviderUnreachable
 from posology.llm.models.families import capabilities
-from posology.llm.providers.fields import count, section
+from posology.llm.providers.fields import believed, count, fields_of, section
+from posology.llm.providers.replies.faults import Fault
+from posology.llm.providers.replies.finishes import finish_of
+from posology.llm.providers.replies.reader import Reply
 from posology.llm.providers.translation import Vendor
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, mark_prefixes, served_tier
+from posology.llm.providers.wire import MAX_SCHEMAS, SdkAdapter, mark_prefixes, served_tier
 from posology.types import Call, Completion, Finish, Role, Served, Tier, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_FINISH = {
-    "end_turn": Finish.STOP,
-    "stop_sequence": Finish.STOP,
-    "max_tokens": Finish.LENGTH,
-    # truncated by the context window, not by max_tokens
-    "model_context_window_exceeded": Finish.LENGTH,
-    "refusal": Finish.FILTERED,
-}
 _SERVED: Mapping[str, Served] = MappingProxyType(
     {"standard": "standard", "priority": "priority", "batch": "batch"}
 )
@@ -110,9 +105,7 @@ class AnthropicAdapter(SdkAdapter):
         reply = await self._send(call, "/v1/messages/count_tokens", body, None)
         counted = count(reply.body.get("input_tokens"))
         if counted is None:
-            raise self.malformed(
-                "it has no count", model=call.model, request_id=reply.request_id, usage=Usage()
-            )
+            raise self.unusable(reply, "it has no count", model=call.model, usage=Usage())
         return counted
 
     def body(self, call: Call) -> dict[str, Any]:
@@ -160,32 +153,37 @@ class AnthropicAdapter(SdkAdapter):
 
         Raises:
             MalformedReply: the reply is not one of the provider's.
+            ProviderError: it holds an error instead.
         """
-        usage = usage_of(reply.body)
-        served = served_tier(tier, section(reply.body, "usage").get("service_tier"), _SERVED)
-        blocks = reply.body.get("content")
-        if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-            raise self.malformed(
-                "it has no content",
-                model=model,
-                request_id=reply.request_id,
-                usage=usage,
-                served=served,
-            )
-        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+        blocks = _blocks(reply.body.get("content"))
+        texts = [one.get("text") for one in blocks or () if one.get("type") == "text"]
+        wrote = any(one.get("text") or one.get("thinking") for one in blocks or ())
+        known: dict[str, Any] = {
+            "model": model,
+            "usage": usage_of(reply.body, wrote=wrote),
+            "served": served_tier(tier, section(reply.body, "usage").get("service_tier"), _SERVED),
+        }
+        if (fault := Fault.within(reply.body, answered=blocks is not None)) is not None:
+            raise self.told(reply, fault, wrote=wrote, **known)
+        if blocks is None:
+            reason = f"it has no content (its fields are {fields_of(reply.body)})"
+            raise self.malformed(reason, request_id=reply.request_id, **known)
         if not all(isinstance(text, str) for text in texts):
-            raise self.malformed(
-                "its content is not text",
-                model=model,
-                request_id=reply.request_id,
-                usage=usage,
-                served=served,
-            )
-        finish = _FINISH.get(str(reply.body.get("stop_reason")), Finish.OTHER)
-        text = "".join(texts)
+            raise self.malformed("its content is not text", request_id=reply.request_id, **known)
+        finish = finish_of(reply.body.get("stop_reason"))
+        text = "".join(map(str, texts))
         if finish is Finish.FILTERED and not text:
             text = str(section(reply.body, "stop_details").get("explanation") or "")
-        return self._completion(reply, model, text=text, usage=usage, finish=finish, served=served)
+        return self._completion(reply, text=text, finish=finish, **known)
+
+
+def _blocks(content: object) -> list[dict[str, Any]] | None:
+    """Return the blocks of a message; ``None``: it has none. Some gateways send a text in their place."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if isinstance(content, list) and all(isinstance(block, dict) for block in content):
+        return content
+    return None
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
@@ -194,11 +192,15 @@ def _output_format(schema: type[BaseModel]) -> dict[str, Any]:
     return {"format": {"type": "json_schema", "schema": anthropic.transform_schema(schema)}}
 
 
-def usage_of(body: Any) -> Usage | None:
+def usage_of(body: Any, *, wrote: bool = False) -> Usage | None:
     """Return disjoint buckets from Anthropic's counts: cache tokens add to input, thinking is in output.
 
     Cache writes without a lifetime have the default one, five minutes. A malformed count makes the whole
-    usage unknown. So do web searches, which are billed beside the tokens and which we never ask for.
+    usage unknown. So do web searches, which are billed beside the tokens and which we never ask for, and counts of zero.
+
+    Args:
+        body: of the reply.
+        wrote: whether it has a text.
     """
     usage = section(body, "usage")
     plain, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
@@ -220,7 +222,7 @@ def usage_of(body: Any) -> Usage | None:
         return None
     thinking = count(section(usage, "output_tokens_details").get("thinking_tokens")) or 0
     reasoning = min(thinking, output)
-    return Usage(
+    found = Usage(
         input=plain,
         cache_read=read,
         cache_write_5m=max(short, written - hour),
@@ -228,6 +230,7 @@ def usage_of(body: Any) -> Usage | None:
         output=output - reasoning,
         reasoning=reasoning,
     )
+    return believed(found, wrote=wrote)
 
 
 def _added(counts: Mapping[str, Any], name: str) -> int | None:

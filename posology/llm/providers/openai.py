@@ -17,18 +17,21 @@ from posology.errors import (
     UnusableReply,
 )
 from posology.llm.models.families import capabilities
-from posology.llm.providers.fields import count, section
+from posology.llm.providers.fields import believed, count, fields_of, section
+from posology.llm.providers.replies.faults import Fault
+from posology.llm.providers.replies.finishes import finish_of, gave_up
+from posology.llm.providers.replies.messages import said_in
+from posology.llm.providers.replies.reader import Reply
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, mark_prefixes, served_tier
+from posology.llm.providers.wire import MAX_SCHEMAS, SdkAdapter, mark_prefixes, served_tier
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Finish, Served, Stage, Tier, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.FILTERED}
 #: the provider's names of its service tiers
 _SERVED: Mapping[str, Served] = MappingProxyType(
     {"default": "standard", "flex": "flex", "priority": "priority", "fast": "priority"}
@@ -198,17 +201,16 @@ class OpenAIAdapter(SdkAdapter):
 
         Raises:
             MalformedReply: the reply has other vectors.
+            ProviderError: it holds an error instead.
         """
         usage = embedding_usage(reply.body)
         try:
             vectors = read_vectors(reply.body, texts=texts, dimensions=dimensions)
         except BadVectors as error:
-            raise self.malformed(
-                str(error), model=model, request_id=reply.request_id, usage=usage
-            ) from None
+            raise self.unusable(reply, str(error), model=model, usage=usage) from None
         return self._completion(
             reply,
-            model,
+            model=model,
             text=pack(vectors),
             usage=usage,
             finish=Finish.STOP,
@@ -220,31 +222,42 @@ class OpenAIAdapter(SdkAdapter):
 
         Raises:
             MalformedReply: the reply is not one of the provider's.
+            UnusableReply: its text stands in another field.
+            ProviderError: it holds an error instead.
         """
-        usage, served = usage_of(reply.body), self._served(reply, model, tier)
         choices = reply.body.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
-        content = message.get("content") if isinstance(message, dict) else 0
-        if not isinstance(choice, dict) or not isinstance(message, dict):
-            reason = "it has no choices with a message"
-        elif not isinstance(content, str | None):
-            reason = "its content is not text"
-        else:
-            refusal = message.get("refusal")
-            refused = isinstance(refusal, str) and bool(refusal)
-            finish = _FINISH.get(str(choice.get("finish_reason")), Finish.OTHER)
-            return self._completion(
-                reply,
-                model,
-                text=str(refusal) if refused else content or "",
-                usage=usage,
-                finish=Finish.FILTERED if refused else finish,
-                served=served,
-            )
-        raise self.malformed(
-            reason, model=model, request_id=reply.request_id, usage=usage, served=served
-        )
+        said = said_in(message) if isinstance(message, dict) else None
+        wrote = said is not None and bool(said.text or said.reasoning)
+        known: dict[str, Any] = {
+            "model": model,
+            "usage": usage_of(reply.body, wrote=wrote),
+            "served": self._served(reply, model, tier),
+        }
+        fault = _failed(choice) or Fault.within(reply.body, answered=said is not None)
+        if fault is not None:
+            raise self.told(reply, fault, wrote=wrote, **known)
+        if said is None or not isinstance(choice, dict):
+            lacks = f"it has no choices with a message (its fields are {fields_of(reply.body)})"
+            reason = "its content is not text" if isinstance(message, dict) else lacks
+            raise self.malformed(reason, request_id=reply.request_id, **known)
+        finish = Finish.FILTERED if said.refused else finish_of(choice.get("finish_reason"))
+        if said.misplaced and finish in (Finish.STOP, Finish.OTHER):
+            raise self.useless(said.misplaced, request_id=reply.request_id, **known)
+        return self._completion(reply, text=said.text, finish=finish, **known)
+
+
+def _failed(choice: object) -> Fault | None:
+    """Return the error of a choice that the server gave up."""
+    if not isinstance(choice, dict):
+        return None
+    finish = choice.get("finish_reason")
+    fault = Fault.within({"error": choice.get("error")})
+    if gave_up(finish) and (fault is None or fault.status == 200):
+        words = f"it ended with {finish}" if fault is None else fault.words
+        return Fault(words=words, number=502)
+    return fault
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
@@ -255,12 +268,16 @@ def _response_format(schema: type[BaseModel]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": inner}
 
 
-def usage_of(body: Any) -> Usage | None:
+def usage_of(body: Any, *, wrote: bool = False) -> Usage | None:
     """Return disjoint buckets from OpenAI's totals, of which the details are subsets.
 
     Some compatible servers count reasoning or cached tokens beside the totals, not within them. The total of
     all tokens shows it, or a detail that exceeds its total. A detail that is not a count is ignored. A reply
-    with audio or image tokens, which we never ask for, has unknown usage.
+    with audio or image tokens, which we never ask for, has unknown usage, and so has one of zeros.
+
+    Args:
+        body: of the reply.
+        wrote: whether it has a text.
     """
     usage = section(body, "usage")
     prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
@@ -278,13 +295,14 @@ def usage_of(body: Any) -> Usage | None:
         prompt -= cached
     if not (reasoning > completion or (reasoning and beyond in (reasoning, cached + reasoning))):
         completion -= reasoning
-    return Usage(
+    found = Usage(
         input=prompt,
         cache_read=read,
         cache_write_5m=written,
         output=completion,
         reasoning=reasoning,
     )
+    return believed(found, wrote=wrote)
 
 
 def _priced_apart(details: Mapping[str, Any]) -> bool:

@@ -15,7 +15,6 @@ from posology.errors import (
     NoCapacity,
     PermissionRefused,
     ProviderError,
-    ProviderOverloaded,
     ProviderTimeout,
     ProviderUnreachable,
     QuotaExhausted,
@@ -24,55 +23,15 @@ from posology.errors import (
     UnusableReply,
 )
 from posology.llm.providers.headers import retry_after
+from posology.llm.providers.replies.faults import Fault, billed_nothing, kind_of
 from posology.types import Usage
 
+_UNREADABLE = "the server cannot read what its model wrote; use another model or quantization"
 #: maximum characters of a provider's message in ours
 MAX_QUOTE = 300
 #: minimum length of a key to remove; a shorter one is a placeholder for a server without keys
 MIN_SECRET = 8
 
-_BY_STATUS: dict[int, type[ProviderError]] = {
-    401: AuthenticationFailed,
-    402: QuotaExhausted,
-    403: PermissionRefused,
-    404: ModelNotFound,
-    408: ProviderTimeout,
-    # Bedrock's for an error within the model
-    424: ProviderOverloaded,
-    429: RateLimited,
-    # a proxy's status for a connection that closed before the response
-    499: ProviderUnreachable,
-}
-_QUOTA_CODES = (
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_error",
-    "contract_spend_limit_reached",
-    "enforced_spend_limit_reached",
-    "linked_organization_billing_unavailable",
-    "linked_organization_spend_limit_reached",
-)
-_QUOTA_WORDS = ("credit balance is too low",)
-#: OpenAI and vLLM; llama.cpp's server
-_LENGTH_CODES = ("context_length_exceeded", "exceed_context_size_error")
-#: Anthropic; OpenAI and vLLM; llama.cpp; Ollama; LM Studio; Bedrock
-_LENGTH_WORDS = (
-    "prompt is too long",
-    "maximum context length",
-    "exceed context limit",
-    "exceeds the context window",
-    "exceeds the available context size",
-    "exceeds the context length",
-    "greater than the context length",
-    "when context the overflows",
-    "input is too long for requested model",
-)
-#: llama.cpp, of a finished reply that it cannot read itself, such as one with bytes that are no UTF-8. A second attempt
-#: at temperature 0 writes the same.
-_UNREADABLE_WORDS = ("the model produced output that does not match",)
-#: OpenAI, of a request in the tier flex: "429 Resource Unavailable" (developers.openai.com, guides/flex-processing)
-_CAPACITY_CODES = ("resource_unavailable",)
-_CAPACITY_WORDS = ("resource unavailable", "resource_unavailable")
 _ADVICE: dict[type[ProviderError], str] = {
     AuthenticationFailed: "check the API key",
     PermissionRefused: "check the permissions of the API key",
@@ -81,32 +40,7 @@ _ADVICE: dict[type[ProviderError], str] = {
     ContextTooLong: "use fewer or shorter passages",
     RateLimited: "wait, or lower POSOLOGY_CONCURRENCY",
     NoCapacity: "try again later, or use the tier flex-then-standard",
-    UnusableReply: "the server cannot read what its model wrote; use another model or quantization",
 }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
-    """A provider's description of a failed request."""
-
-    #: the provider's message; empty: none
-    words: str
-    #: codes of the cause: OpenAI's ``code``, Anthropic's ``error_code``, and the ``type`` of both
-    codes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, body: object) -> Fault:
-        """Read an error's body, or its ``error`` field."""
-        inner = body.get("error", body) if isinstance(body, Mapping) else body
-        if not isinstance(inner, Mapping):
-            return cls(words=inner if isinstance(inner, str) else "", codes=())
-        words, more = inner.get("message"), inner.get("details")
-        fine = more.get("error_code") if isinstance(more, Mapping) else None
-        codes = (inner.get("code"), fine, inner.get("type"))
-        return cls(
-            words=words if isinstance(words, str) else "",
-            codes=tuple(code for code in codes if isinstance(code, str)),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,13 +77,14 @@ class Vendor:
         """
         if isinstance(error, self.status_error):
             failed: Any = error
-            return from_response(
-                provider=self.provider,
-                model=model,
+            fault = Fault.of(failed.body)
+            return self.refusal(
+                fault,
                 status=failed.status_code,
-                headers=failed.response.headers,
-                body=failed.body,
+                model=model,
                 request_id=failed.request_id,
+                retry_after=retry_after(failed.response.headers, now=time.time()),
+                usage=Usage() if billed_nothing(failed.status_code, fault) else None,
                 secret=secret,
             )
         if isinstance(error, self.error) and not isinstance(error, self.api_error):
@@ -161,76 +96,40 @@ class Vendor:
             )
         return from_transport(error, provider=self.provider, model=model)
 
+    def refusal(
+        self,
+        fault: Fault,
+        *,
+        status: int,
+        model: str,
+        secret: str,
+        within: bool = False,
+        **known: Any,
+    ) -> ProviderError:
+        """Return the error of a request that failed by the provider's own words.
 
-def kind_of(status: int, fault: Fault) -> type[ProviderError]:
-    """Return the error type of a response with an error status."""
-    words = fault.words.lower()
-    rejected = 400 <= status < 500
-    if rejected and (
-        any(code in _QUOTA_CODES for code in fault.codes) or any(w in words for w in _QUOTA_WORDS)
-    ):
-        return QuotaExhausted
-    if status in (400, 413, 422) and (
-        any(code in _LENGTH_CODES for code in fault.codes) or any(w in words for w in _LENGTH_WORDS)
-    ):
-        return ContextTooLong
-    if status == 429 and (
-        any(code in _CAPACITY_CODES for code in fault.codes)
-        or any(w in words for w in _CAPACITY_WORDS)
-    ):
-        return NoCapacity
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if status >= 500 and any(w in words for w in _UNREADABLE_WORDS):
-        return UnusableReply
-    return ProviderOverloaded if status >= 500 else RequestRejected
-
-
-def billed_nothing(status: int, fault: Fault) -> bool:
-    """Whether the provider certainly billed nothing: it rejected the request.
-
-    A timeout or a server error may come after the work, and some providers bill a content filter's
-    refusal.
-    """
-    return (
-        400 <= status < 500
-        and status not in (408, 424, 499)
-        and "content_filter" not in fault.codes
-    )
-
-
-def from_response(
-    *,
-    provider: str,
-    model: str,
-    status: int,
-    headers: Mapping[str, str],
-    body: object,
-    request_id: str | None,
-    secret: str,
-) -> ProviderError:
-    """Return the error for a response with an error status.
-
-    ``body`` is decoded JSON, or text. ``secret`` is the key, which is removed from the provider's
-    message, since some servers repeat it.
-    """
-    fault = Fault.of(body)
-    kind = kind_of(status, fault)
-    said = ": ".join(
-        part for part in (", ".join(fault.codes), quote(scrub(fault.words, secret))) if part
-    )
-    message = f"{provider} answered {status} for {model}" + (f" ({said})" if said else "")
-    if kind in _ADVICE:
-        message += f": {_ADVICE[kind]}"
-    return kind(
-        message,
-        provider=provider,
-        model=model,
-        status=status,
-        request_id=request_id,
-        retry_after=retry_after(headers, now=time.time()),
-        usage=Usage() if billed_nothing(status, fault) else None,
-    )
+        Args:
+            fault: what it says.
+            status: of the response, or of the error in it.
+            model: ``provider:name``.
+            secret: the key, which is removed from the provider's words, since some servers repeat it.
+            within: whether the response had status 200, and the error stood in it.
+            known: more fields of the error.
+        """
+        kind = kind_of(status, fault)
+        told = [str(status)] if within and status != 200 else []
+        parts = (", ".join((*told, *fault.codes)), quote(scrub(fault.words, secret)))
+        said = ": ".join(filter(None, parts))
+        answer = "200 with an error" if within else str(status)
+        message = f"{self.provider} answered {answer} for {model}" + (f" ({said})" if said else "")
+        if fault.misses_path(status):
+            form = f", as in {self.base_url}" if self.base_url else ""
+            message += f": nothing is served there, check the base URL ({self.url_variable}{form})"
+        elif kind is UnusableReply and status != 200:
+            message += f": {_UNREADABLE}"
+        elif kind in _ADVICE:
+            message += f": {_ADVICE[kind]}"
+        return kind(message, provider=self.provider, model=model, status=status, **known)
 
 
 def from_transport(error: BaseException, *, provider: str, model: str) -> ProviderError:

@@ -89,9 +89,7 @@ def read_vectors(
 
 
 def usage_of(body: Any) -> Usage | None:
-    """Return the input tokens of a reply; embeddings have no output. ``None``: the reply lacks them."""
+    """Return the input tokens of a reply; embeddings have no output. ``None``: the reply lacks them, or says 0."""
     usage = section(body, "usage")
-    read = count(usage.get("prompt_tokens"))
-    if read is None:
-        read = count(usage.get("total_tokens"))
-    return None if read is None else Usage(input=read)
+    read = count(usage.get("prompt_tokens")) or count(usage.get("total_tokens"))
+    return Usage(input=read) if read else None

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -18,7 +16,6 @@ import httpx2
 from posology.errors import (
     AuthenticationFailed,
     ConfigurationError,
-    MalformedReply,
     MissingKey,
     ProviderError,
     ProviderTimeout,
@@ -27,9 +24,10 @@ from posology.errors import (
 )
 from posology.llm import switch
 from posology.llm.pace import allowed, generation
-from posology.llm.providers.headers import allowance
+from posology.llm.providers.headers import allowance, retry_after
 from posology.llm.providers.places import Allowance
-from posology.llm.providers.translation import Vendor, from_response
+from posology.llm.providers.replies.reader import Reply, ReplyReader
+from posology.llm.providers.translation import Vendor
 from posology.types import Call, Completion, Finish, Served, Tier, Usage
 
 #: maximum seconds to connect
@@ -53,17 +51,7 @@ TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
-    """A successful response whose body is a JSON object, not validated further."""
-
-    body: Mapping[str, Any]
-    request_id: str | None
-    #: seconds from sending to the last byte; ``None``: it was read from a file
-    latency: float | None
-
-
-class SdkAdapter:
+class SdkAdapter(ReplyReader):
     """The base of adapters over a vendor's SDK: sends requests, and raises only :mod:`posology.errors`.
 
     Args:
@@ -93,12 +81,12 @@ class SdkAdapter:
         http: httpx2.AsyncClient | None,
         **options: Any,
     ) -> None:
-        self._vendor = vendor
         keyless = vendor.other_credentials and not (api_key or "").strip()
-        self._key = (
+        super().__init__(
+            vendor,
             ""
             if keyless
-            else checked_key(api_key, variable=vendor.key_variable, provider=vendor.provider)
+            else checked_key(api_key, variable=vendor.key_variable, provider=vendor.provider),
         )
         self._base_url = checked_url(base_url or vendor.base_url, variable=vendor.url_variable)
         #: see :class:`~posology.llm.providers.table.Stating`
@@ -184,9 +172,10 @@ class SdkAdapter:
         if self.heard is not None and (allowed := allowance(response.headers)) is not None:
             self.heard(allowed)
         return Reply(
-            body=self._json(response, model, request_id),
+            body=self.body_of(response.content, model=model, request_id=request_id),
             request_id=request_id,
             latency=time.perf_counter() - started,
+            retry_after=retry_after(response.headers, now=time.time()),
         )
 
     async def lines(self, path: str, *, model: str) -> AsyncGenerator[bytes]:
@@ -284,8 +273,8 @@ class SdkAdapter:
     def _completion(
         self,
         reply: Reply,
-        model: str,
         *,
+        model: str,
         text: str,
         usage: Usage | None,
         finish: Finish,
@@ -301,52 +290,6 @@ class SdkAdapter:
             latency=reply.latency,
             served=served,
         )
-
-    def failure(
-        self, status: int, body: object, *, model: str, request_id: str | None = None
-    ) -> ProviderError:
-        """Return the error of a request that was refused with a status and a body."""
-        return from_response(
-            provider=self._vendor.provider,
-            model=model,
-            status=status,
-            headers={},
-            body=body,
-            request_id=request_id,
-            secret=self._key,
-        )
-
-    def malformed(
-        self,
-        reason: str,
-        *,
-        model: str,
-        request_id: str | None,
-        usage: Usage | None = None,
-        served: Served | None = None,
-    ) -> MalformedReply:
-        """Return the error for a reply that is not in the provider's own format."""
-        provider = self._vendor.provider
-        return MalformedReply(
-            f"{provider}'s reply for {model} cannot be used: {reason}",
-            provider=provider,
-            model=model,
-            status=200,
-            request_id=request_id,
-            usage=usage,
-            served=served,
-        )
-
-    def _json(self, response: Any, model: str, request_id: str | None) -> Mapping[str, Any]:
-        try:
-            body = json.loads(response.content)
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
-            raise self.malformed(
-                "its body is not a JSON object", model=model, request_id=request_id
-            )
-        return body
 
 
 def served_tier(tier: Tier, named: object, names: Mapping[str, Served]) -> Served:

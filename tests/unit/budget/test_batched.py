@@ -5,8 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from posology.budget.ledger.batched import attempt_of
+import pytest
+
+from posology.budget.ledger.batched import attempt_of, tries_again
 from posology.budget.prices.book import PriceBook, load
+from posology.errors import MalformedReply, ProviderError, RateLimited, UnusableReply
 from posology.seams.batches import BatchFate, BatchResult
 from posology.types import Completion, Finish, Usage
 
@@ -33,3 +36,21 @@ def test_an_attempt_names_the_prices_by_which_it_is_charged(tmp_path: Path) -> N
     # of unknown cost: it is charged at its bound, which is by the prices of before
     lost = BatchResult(id="a1", fate=BatchFate.UNREADABLE)
     assert attempt_of(entry, lost, prices=after, now=1.0).prices == before.version
+
+
+@pytest.mark.parametrize(
+    ("kind", "fate", "usage", "again"),
+    [
+        (MalformedReply, BatchFate.UNREADABLE, None, True),
+        # it came whole, and was billed
+        (MalformedReply, BatchFate.UNREADABLE, Usage(input=9), False),
+        (UnusableReply, BatchFate.ERRORED, Usage(input=9), False),
+        # an error in a reply of status 200
+        (RateLimited, BatchFate.ERRORED, Usage(), True),
+    ],
+)
+def test_a_row_that_was_billed_goes_into_no_other_batch(
+    kind: type[ProviderError], fate: BatchFate, usage: Usage | None, again: bool
+) -> None:
+    error = kind("no", provider="openai", model=MODEL, usage=usage)
+    assert tries_again(BatchResult(id="a1", fate=fate, error=error)) is again

@@ -168,7 +168,8 @@ async def test_vectors_that_are_not_those_asked_for_are_paid_for_and_refused(
         with pytest.raises(MalformedReply, match=said):
             await embedder().encode(TEXTS, till.complete(), tenant="clinic")
         await till.adapter.aclose()
-    assert [a.outcome for a in till.account.attempts] == [Outcome.UNUSABLE] * 2
+    # the next ones would be as these are, and paid for
+    assert [a.outcome for a in till.account.attempts] == [Outcome.UNUSABLE]
     assert all(a.cost for a in till.account.attempts)
 
 
@@ -198,8 +199,15 @@ async def test_faults_are_tried_again_and_each_attempt_is_listed() -> None:
         await bought([Status(code=400)])
 
 
-async def test_a_reply_without_usage_is_charged_at_its_bound() -> None:
-    _, till, _ = await bought([Vectors(usage=None)])
+async def test_an_error_in_a_reply_of_status_200_is_not_charged() -> None:
+    _, till, _ = await bought([Status(code=429, within=True), Vectors()])
+    first, _ = till.account.attempts
+    assert (first.error, first.cost) == ("RateLimited", Decimal(0))
+
+
+@pytest.mark.parametrize("usage", [None, Usage()])
+async def test_a_reply_without_usage_is_charged_at_its_bound(usage: Usage | None) -> None:
+    _, till, _ = await bought([Vectors(usage=usage)])
     (attempt,) = till.account.attempts
     assert attempt.cost is None
     assert attempt.charged == attempt.reserved > 0

@@ -25,10 +25,16 @@ from evals.fire.piece import tenants
 from evals.fire.schedule import WEATHERS, WEIGHTS, Sparing, blows
 from evals.fire.ways import Reply, Ways
 from evals.fire.world.disks import Disk
-from evals.fire.world.provider import FATES
+from evals.fire.world.provider import FATES, Weather
 from evals.fire.world.stack import options
 from orchestrator.stack.options import API
 from orchestrator.stack.supervisor import RestartPolicy
+from posology.errors import ProviderError, ProviderOverloaded, RateLimited
+from posology.llm.providers.openai import OpenAIAdapter
+from posology.llm.providers.replies import reader
+from posology.testing.provider.responses import respond
+from posology.testing.provider.steps import Recorded
+from posology.types import Completion, Usage
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -49,6 +55,34 @@ def test_the_provider_knows_every_weather() -> None:
     for shares in WEATHERS.values():
         assert set(shares) <= set(FATES)
         assert sum(shares.values()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("fate", "played", "billed", "kind", "usage"),
+    [
+        ("zero usage", "reply of zeros", True, Completion, None),
+        ("no usage", "reply", True, Completion, None),
+        ("429 within", "error 429 within", False, RateLimited, Usage()),
+        ("502 within", "error 502 within", False, ProviderOverloaded, None),
+    ],
+)
+def test_the_provider_s_fates_reach_the_product_as_unknown_or_free(
+    fate: str, played: str, billed: bool, kind: type[Any], usage: Usage | None
+) -> None:
+    """What it billed is charged at its bound where the reply does not tell, and what it refused is not."""
+    weather = Weather(seed=1)
+    weather.shares = {fate: 1.0}
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Does it work?"}]}
+    step = weather(Recorded(path="/v1/chat/completions", headers={}, json=asked))
+    response = respond(step, provider="openai", asked=asked, request_id="r")
+    assert (response.code, response.played, response.finished) == (200, played, billed)
+    adapter = OpenAIAdapter(api_key="none", base_url="http://127.0.0.1:9/v1")
+    reply = reader.Reply(body=json.loads(response.body), request_id="r", latency=None)
+    try:
+        found: Any = adapter.read(reply, "openai:m")
+    except ProviderError as error:
+        found = error
+    assert (type(found), found.usage) == (kind, usage)
 
 
 def test_every_page_of_the_drill_is_a_section_of_the_runbook() -> None:

@@ -17,7 +17,7 @@ from posology.llm.admission import Limiter
 from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.testing import ScriptedModel
-from posology.types import Call, Completion
+from posology.types import Call, Completion, Usage
 from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio
@@ -87,6 +87,7 @@ async def test_what_may_pass_is_tried_again(
         errors.ContextTooLong,
         errors.SchemaViolation,
         errors.TruncatedReply,
+        errors.UnusableReply,
     ],
 )
 async def test_what_will_not_pass_is_not(
@@ -97,6 +98,15 @@ async def test_what_will_not_pass_is_not(
         await retrying(model, time)(make_call())
     assert len(model.calls) == 1
     assert time.slept == []
+
+
+async def test_a_malformed_reply_that_was_billed_is_not_asked_for_again(
+    make_call: MakeCall, time: Time
+) -> None:
+    model = ScriptedModel([fails(errors.MalformedReply, usage=Usage(input=9)), "never"])
+    with pytest.raises(errors.MalformedReply):
+        await retrying(model, time)(make_call())
+    assert len(model.calls) == 1
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 4])

@@ -16,7 +16,8 @@ import pytest
 from posology import errors
 from posology.llm.providers import anthropic as anthropic_adapter
 from posology.llm.providers import openai as openai_adapter
-from posology.llm.providers.translation import MAX_QUOTE, Fault, billed_nothing, kind_of
+from posology.llm.providers.replies.faults import Fault, kind_of
+from posology.llm.providers.translation import MAX_QUOTE
 from posology.types import Usage
 
 KEY = "sk-secret-0123456789"
@@ -294,20 +295,6 @@ def test_the_waiting_time_and_the_request_id_are_kept() -> None:
     assert (found.retry_after, found.request_id, found.status) == (3.0, "r", 429)
     found = status_error("anthropic", 529, None, **{"retry-after-ms": "20", "request-id": "r"})
     assert (found.retry_after, found.request_id, found.status) == (0.02, "r", 529)
-
-
-@pytest.mark.parametrize(
-    ("status", "nothing"),
-    [(400, True), (401, True), (404, True), (408, False), (429, True), (499, False), (500, False)],
-)
-def test_a_request_that_was_turned_away_is_known_to_have_cost_nothing(
-    status: int, nothing: bool
-) -> None:
-    assert billed_nothing(status, Fault.of({})) is nothing
-
-
-def test_a_content_filter_may_have_cost_something() -> None:
-    assert not billed_nothing(400, Fault.of({"code": "content_filter"}))
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

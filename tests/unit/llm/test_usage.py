@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.llm.providers.anthropic import usage_of as anthropic_usage
+from posology.llm.providers.fields import counts
 from posology.llm.providers.openai import usage_of as openai_usage
+from posology.llm.providers.vectors import usage_of as embedding_usage
 from posology.testing.provider import formats
 from posology.types import Finish, Usage
 
@@ -88,13 +90,13 @@ def test_anthropic_cache_writes_without_a_breakdown_live_five_minutes() -> None:
     assert anthropic_usage(body) == Usage(input=1, cache_write_5m=9, output=2)
 
 
-@given(usages)
+@given(usages.filter(lambda usage: usage.total_input))
 def test_anthropic_usage_survives_the_wire(usage: Usage) -> None:
     body = formats.anthropic_reply("m", "", usage, Finish.STOP)
     assert anthropic_usage(body) == usage
 
 
-@given(usages)
+@given(usages.filter(lambda usage: usage.total_input))
 def test_openai_usage_survives_the_wire_but_for_the_lifetime_of_cache_writes(usage: Usage) -> None:
     found = openai_usage(formats.openai_reply("m", "", usage, Finish.STOP))
     assert found is not None
@@ -166,6 +168,50 @@ json_values = st.recursive(
         )
     ),
 )
+
+
+@given(usages)
+def test_zeros_are_unknown(usage: Usage) -> None:
+    """No prompt has 0 tokens, and no text."""
+    for read, write in (
+        (openai_usage, formats.openai_reply),
+        (anthropic_usage, formats.anthropic_reply),
+    ):
+        body = write("m", "", usage, Finish.STOP)
+        assert (read(body) is None) == (usage.total_input == 0)
+        assert (read(body, wrote=True) is None) == (0 in (usage.total_input, usage.total_output))
+
+
+@pytest.mark.parametrize(
+    ("usage", "read"),
+    [
+        ({"prompt_tokens": 0, "total_tokens": 0}, None),
+        ({"prompt_tokens": 0}, None),
+        ({"total_tokens": 0}, None),
+        ({"prompt_tokens": 0, "total_tokens": 7}, 7),
+        ({"prompt_tokens": 7, "total_tokens": 7}, 7),
+        (None, None),
+    ],
+)
+def test_vectors_of_0_tokens_have_unknown_usage(usage: Any, read: int | None) -> None:
+    found = embedding_usage({"usage": usage})
+    assert found == (None if read is None else Usage(input=read))
+
+
+@pytest.mark.parametrize(
+    ("usage", "says"),
+    [
+        (None, False),
+        ([], False),
+        ({"prompt_tokens": 0, "completion_tokens": 0, "prompt_tokens_details": None}, False),
+        ({"input_tokens": "0", "service_tier": "standard", "is_byok": True}, False),
+        ({"input_tokens": "900"}, True),
+        ({"input_tokens": 0, "cache_creation": {"ephemeral_1h_input_tokens": 3}}, True),
+        ({"cost": 0.0001}, True),
+    ],
+)
+def test_the_usage_of_a_failure_counts_if_it_is_not_of_zeros(usage: Any, says: bool) -> None:
+    assert counts({"usage": usage}) is says
 
 
 @given(json_values)

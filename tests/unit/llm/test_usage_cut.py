@@ -81,7 +81,38 @@ async def test_a_compressed_body_that_was_cut_is_too(provider: str, make_call: A
 async def test_a_stream_that_nobody_asked_for_is_unknown(provider: str, make_call: Any) -> None:
     for body in (STREAMS[provider], STREAMS[provider][:60]):
         error = await received(provider, body, make_call)
-        assert (type(error), error.usage) == (MalformedReply, None)
+        # the next one would be a stream as well
+        assert (type(error), error.usage) == (UnusableReply, None)
+        assert "stream" in str(error)
+
+
+@both
+async def test_a_page_is_no_reply_and_names_the_base_url(provider: str, make_call: Any) -> None:
+    for body in (b"<!DOCTYPE html><title>Sign in</title>", b"\xef\xbb\xbf\n <html>"):
+        error = await received(provider, body, make_call, **{"content-type": "text/html"})
+        assert (type(error), error.usage) == (UnusableReply, None)
+        assert f"{provider.upper()}_BASE_URL" in str(error)
+
+
+@both
+async def test_the_words_of_a_gateway_are_kept(provider: str, make_call: Any) -> None:
+    error = await received(provider, b"upstream closed\n", make_call)
+    assert type(error) is MalformedReply
+    assert str(error).endswith("its body is not a JSON object (upstream closed)")
+    # a reply that was cut is not repeated in the message
+    error = await received(provider, BODIES[provider][:-1], make_call)
+    assert "Yes." not in str(error)
+
+
+@both
+async def test_a_mark_of_byte_order_before_the_body_is_no_fault(
+    provider: str, make_call: Any
+) -> None:
+    body = b"\xef\xbb\xbf" + BODIES[provider]
+    replies = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
+    async with httpx2.AsyncClient(transport=replies) as client:
+        completion = await adapter_to(provider, client, None)(make_call(model=MODELS[provider]))
+    assert completion.text == "Yes."
 
 
 @both

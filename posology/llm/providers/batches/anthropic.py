@@ -20,8 +20,9 @@ from posology.llm.providers.batches.base import (
     part,
     with_usage,
 )
-from posology.llm.providers.fields import count, section
-from posology.llm.providers.wire import Reply
+from posology.llm.providers.fields import count, counts, section
+from posology.llm.providers.replies.faults import Fault
+from posology.llm.providers.replies.reader import Reply
 from posology.seams.batches import (
     BatchFate,
     BatchFound,
@@ -37,18 +38,6 @@ _PAGE = 100
 #: whose a line of the results is
 _OWNER = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]+)"')
 _FATES = {"expired": BatchFate.EXPIRED, "canceled": BatchFate.CANCELLED}
-#: HTTP status that goes with a type of error
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 
 
 class AnthropicBatches(SdkBatches):
@@ -167,9 +156,10 @@ class AnthropicBatches(SdkBatches):
 
     def _failure(self, body: Mapping[str, Any], model: str) -> ProviderError:
         """Return the error of a line that failed: it is not billed, unless it has usage."""
-        code = _STATUS.get(str(section(body, "error").get("type")), 500)
+        told = Fault.of(body).status
+        code = 500 if told == 200 else told
         failure = self._http.failure(code, body, model=model, request_id=body.get("request_id"))
-        return with_usage(failure, usage_of(body) if "usage" in body else Usage())
+        return with_usage(failure, usage_of(body) if counts(body) else Usage())
 
     async def _holds(
         self, batch: Mapping[str, Any], model: str, ids: Collection[str]

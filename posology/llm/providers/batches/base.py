@@ -22,7 +22,8 @@ from posology.errors import (
     ProviderUnreachable,
     RequestRejected,
 )
-from posology.llm.providers.wire import Reply, SdkAdapter
+from posology.llm.providers.replies.reader import Reply
+from posology.llm.providers.wire import SdkAdapter
 from posology.seams.batches import (
     BatchFate,
     BatchFound,
@@ -207,6 +208,8 @@ class SdkBatches(ABC):
             completion = replace(read(), served="batch")
         except MalformedReply as error:
             return BatchResult(id=attempt, fate=BatchFate.UNREADABLE, error=error)
+        except ProviderError as error:
+            return BatchResult(id=attempt, fate=BatchFate.ERRORED, error=error)
         return BatchResult(id=attempt, fate=BatchFate.SUCCEEDED, completion=completion)
 
     async def _cancel(self, path: str, batch: str, model: str) -> None:
@@ -239,9 +242,7 @@ class SdkBatches(ABC):
             page = await self._http.request("get", path + after, model=model)
             data = page.body.get("data")
             if not isinstance(data, list):
-                raise self._http.malformed(
-                    "it has no list", model=model, request_id=page.request_id
-                )
+                raise self._http.unusable(page, "it has no list", model=model)
             items = [item for item in data if isinstance(item, dict) and item.get("id")]
             for item in items:
                 yield item
@@ -253,7 +254,7 @@ class SdkBatches(ABC):
         """Return the id of what was created."""
         found = reply.body.get("id")
         if not isinstance(found, str) or not found:
-            raise self._http.malformed("it has no id", model=model, request_id=reply.request_id)
+            raise self._http.unusable(reply, "it has no id", model=model)
         return found
 
     def _none(self, since: datetime) -> BatchFound:

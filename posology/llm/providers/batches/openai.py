@@ -19,9 +19,9 @@ from posology.llm.providers.batches.base import (
     part,
     with_usage,
 )
-from posology.llm.providers.fields import count, section
+from posology.llm.providers.fields import count, counts, section
 from posology.llm.providers.openai import OpenAIAdapter, usage_of
-from posology.llm.providers.wire import Reply
+from posology.llm.providers.replies.reader import Reply
 from posology.seams.batches import (
     BatchFate,
     BatchFound,
@@ -201,7 +201,7 @@ class OpenAIBatches(SdkBatches):
         code = status if isinstance(status, int) else 500
         failure = self._http.failure(code, body or error, model=model, request_id=request_id)
         # lines that fail are not billed, unless they have usage
-        billed = usage_of(body) if "usage" in body else Usage()
+        billed = usage_of(body) if counts(body) else Usage()
         return BatchResult(id=one, fate=BatchFate.ERRORED, error=with_usage(failure, billed))
 
     async def _batch(self, batch: str, model: str) -> Mapping[str, Any]:

@@ -1,0 +1,1 @@
+"""Replies of providers as they come: texts, ends and errors."""
