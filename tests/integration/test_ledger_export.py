@@ -41,7 +41,7 @@ async def redis(redis_url: str) -> AsyncIterator[Redis]:
 
 @pytest.fixture
 async def traffic(redis: Redis, redis_url: str, tenant: str) -> Traffic:
-    made = Traffic(redis=redis, url=redis_url, tenant=tenant, seed=7)
+    made = Traffic(redis=redis, url=redis_url, tenant=tenant, seed=12)
     await made.start()
     await made.spend(250)
     return made
