@@ -41,8 +41,8 @@ FOR_SERVICES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_max=256"}
 
 
 def environment() -> Mapping[str, str]:
-    """Return the whole environment, for child processes."""
-    return dict(os.environ)
+    """Return the whole environment, for child processes, whose output is read as UTF-8."""
+    return {**os.environ, "PYTHONIOENCODING": "utf-8"}
 
 
 def debug_wanted() -> bool:
@@ -53,11 +53,17 @@ def debug_wanted() -> bool:
 def prepare_libraries() -> None:
     """Set environment variables that libraries read, and defer what LanceDB imports and hardly needs.
 
-    The user's own values stay. Call it before torch, transformers or LanceDB is imported.
+    The user's own values stay; to those of ``NO_PROXY``, this machine is added. Call it before torch, transformers or
+    LanceDB is imported.
     """
     defer(LANCE_CLIENT)
     for name, value in _FOR_LIBRARIES.items():
         os.environ.setdefault(name, value)
+    if any(name.lower().endswith("_proxy") for name in os.environ):
+        from posology.network.proxies import without_loopback
+
+        # object storage, OpenTelemetry and credentials of clouds are reached by clients of libraries
+        os.environ.update(without_loopback(os.environ))
 
 
 def prepare_process() -> None:

@@ -36,6 +36,16 @@ _SECRETS = (
     "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE",
 )  # fmt: skip
 
+#: of the network; proxies besides
+_CERTIFICATES = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "AWS_CA_BUNDLE",
+    "SSLKEYLOGFILE",
+)
+
 #: variables of the tests themselves
 _KEPT = ("POSOLOGY_CONFIG", "POSOLOGY_EXPECT_SITE")
 
@@ -55,9 +65,13 @@ def anyio_backend() -> str:
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's keys and settings never reach a test."""
+    """A developer's keys, settings and proxies never reach a test."""
     for name in list(os.environ):
-        if name in _SECRETS or (name.startswith("POSOLOGY_") and name not in _KEPT):
+        if (
+            name in (*_SECRETS, *_CERTIFICATES)
+            or name.lower().endswith("_proxy")
+            or (name.startswith("POSOLOGY_") and name not in _KEPT)
+        ):
             monkeypatch.delenv(name)
 
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from orchestrator.logs.events import EVENTS
+from posology.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
@@ -28,6 +29,11 @@ def start(settings: Settings, *, level: int) -> None:
         return
     if find_spec("opentelemetry.sdk") is None:
         logger.warning("no traces are sent: run pip install 'posology[otel]'")
+        return
+    try:
+        _check_environment(address)
+    except ConfigurationError as error:
+        logger.warning("no traces are sent: %s", error)
         return
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -54,3 +60,18 @@ def start(settings: Settings, *, level: int) -> None:
         handler.addFilter(lambda record: record.name != EVENTS or record.levelno >= level)
     events.setLevel(min(level, logging.INFO))
     events.addHandler(Tracing(tracers, MeterProvider([reader], resource)))
+
+
+def _check_environment(address: str) -> None:
+    """Check what the exporter's HTTP library reads; it would report it in a traceback for each export.
+
+    Raises:
+        ConfigurationError: a variable for the proxy or for certificates cannot be used.
+    """
+    from posology.network.certificates import check_other
+    from posology.network.proxies import proxy_for
+
+    proxy_for(address)
+    if address.startswith("https:"):
+        check_other("REQUESTS_CA_BUNDLE")
+        check_other("CURL_CA_BUNDLE")

@@ -12,6 +12,7 @@ import anyio
 import httpx2
 
 from orchestrator.webhooks.targets import Networks, TargetRefused, resolve
+from posology.network.clients import http_client
 from posology.version import __version__
 
 #: seconds for one attempt, from the look-up of the name to the response
@@ -65,13 +66,12 @@ class Delivery:
     ) -> None:
         self._allowed = allowed
         self._timeout = timeout
-        self._http = httpx2.AsyncClient(
+        self._http = http_client(
+            None,
             headers={"User-Agent": f"posology/{__version__}", "Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT)),
             limits=httpx2.Limits(max_keepalive_connections=0),
-            follow_redirects=False,
-            trust_env=False,
-            verify=tls or True,
+            verify=tls,
         )
 
     async def aclose(self) -> None:

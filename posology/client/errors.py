@@ -24,19 +24,20 @@ KNOWN: Mapping[str, type[PosologyError]] = MappingProxyType(
 )
 
 
-def from_response(status: int, body: bytes, *, service: str) -> PosologyError:
+def from_response(status: int, body: bytes, *, service: str, route: str = "") -> PosologyError:
     """The error of a response that is none of success.
 
     Args:
         status: HTTP status.
         body: a problem document, if it comes from Posology and not from something before it.
         service: the service's address, for the message.
+        route: the proxy that the request went through, for the message.
     """
     try:
         problem = Problem.model_validate_json(body)
     except ValidationError:
         return ApiError(
-            f"{service} answered {status} in a way that Posology does not: look at what stands "
+            f"{service} answered {status}{route} in a way that Posology does not: look at what stands "
             "before it",
             status=status,
         )

@@ -16,6 +16,9 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from posology.client.errors import from_response
 from posology.client.rows import written
 from posology.errors import ApiError, ApiUnreachable, PosologyError
+from posology.network.clients import checked_url, http_client
+from posology.network.failures import reason
+from posology.network.proxies import shown, through
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -51,6 +54,9 @@ class Wire:
         attempts: at one request, the first included.
         transport: for tests; ``None``: the network.
         sleep: waits between attempts.
+
+    Raises:
+        ConfigurationError: the address is not one of HTTP, or a variable for a proxy or for certificates cannot be used.
     """
 
     def __init__(
@@ -63,16 +69,15 @@ class Wire:
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        self.base_url = base_url.rstrip("/")
+        self.base_url = checked_url(base_url, variable="base_url")
         self.attempts = attempts
         self._sleep = sleep
-        self._http = httpx2.AsyncClient(
+        self._http = http_client(
+            self.base_url,
             base_url=self.base_url,
             headers=dict(headers),
             timeout=timeout,
             transport=transport,
-            # they would carry the question elsewhere, and a wrong address is better told
-            follow_redirects=False,
         )
 
     async def aclose(self) -> None:
@@ -149,11 +154,18 @@ class Wire:
         """Return the error of the last failure. It has no cause: a transport's error holds the request."""
         if isinstance(error, Passing):
             return self._refusal(error.response)
-        name = type(error).__name__
-        return ApiUnreachable(f"{self.base_url} does not answer ({name}): see whether it runs")
+        why = reason(error, self.base_url)
+        return ApiUnreachable(
+            f"{shown(self.base_url)} does not answer ({why}): see whether it runs"
+        )
 
     def _refusal(self, response: httpx2.Response) -> PosologyError:
-        return from_response(response.status_code, response.content, service=self.base_url)
+        return from_response(
+            response.status_code,
+            response.content,
+            service=shown(self.base_url),
+            route=through(self.base_url),
+        )
 
 
 class Base:

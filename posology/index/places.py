@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from posology.errors import ConfigurationError, IndexFault
+from posology.network.proxies import proxy_for, through
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -29,6 +30,9 @@ _LANCE = {
     "client_max_retries": str(RETRIES),
     "client_retry_timeout": str(RETRY_TIMEOUT),
 }
+#: any address of the largest object storage, to find the proxy before it
+_AMAZON = "https://s3.amazonaws.com"
+_UNREACHABLE = "no connection: check the network and POSOLOGY_S3_ENDPOINT"
 #: patterns of storage errors, in order of precedence, to advice
 _ADVICE = (
     (
@@ -46,7 +50,7 @@ _ADVICE = (
     ),
     (
         r"error sending request|timed? ?out|[Cc]onnect|dns error|deadline",
-        "no connection: check the network and POSOLOGY_S3_ENDPOINT",
+        _UNREACHABLE,
     ),
     (
         r"\b(?:429|5\d\d)\b|SlowDown|ServiceUnavailable",
@@ -148,12 +152,15 @@ class Place:
 
         Raises:
             IndexFault: there is no answer, no such bucket, or access is refused.
-            ConfigurationError: credentials are missing.
+            ConfigurationError: credentials are missing, or the variable of a proxy cannot be used.
         """
         if self.folder is not None:
             return
+        endpoint = self.options.get("aws_endpoint", _AMAZON)
+        # the library ignores a proxy that it cannot use
+        proxy_for(endpoint)
         store = self.store()
-        with storage_errors(self.uri):
+        with storage_errors(self.uri, route=through(endpoint)):
             next(iter(store.list(chunk_size=1)), None)
 
 
@@ -195,11 +202,12 @@ def s3_options(
 
 
 @contextmanager
-def storage_errors(uri: str) -> Iterator[None]:
+def storage_errors(uri: str, *, route: str = "") -> Iterator[None]:
     """Raise errors of object storage in the block as :func:`fault` translates them.
 
     Args:
         uri: the address.
+        route: the proxy that requests go through, for the message.
     """
     try:
         yield
@@ -207,22 +215,26 @@ def storage_errors(uri: str) -> Iterator[None]:
         # some of obstore's errors have their own base class, and a missing object is Python's FileNotFoundError
         if not (isinstance(error, OSError) or type(error).__module__.startswith("obstore")):
             raise
-        raise fault(error, uri) from None
+        raise fault(error, uri, route=route) from None
 
 
-def fault(error: Exception, uri: str) -> IndexFault | ConfigurationError:
+def fault(error: Exception, uri: str, *, route: str = "") -> IndexFault | ConfigurationError:
     """Return an error of object storage without its original message, which may hold keys.
 
     Args:
         error: from obstore or LanceDB.
         uri: the address.
+        route: the proxy that requests go through, for the message.
     """
     text = f"{type(error).__name__} {error}"
     for number, (pattern, what) in enumerate(_ADVICE):
         if re.search(pattern, text):
             if number == 0:
                 return ConfigurationError(f"the index at {uri} cannot be opened: {what}")
-            return IndexFault(f"the index at {uri} cannot be read or written: {what}", index=uri)
+            by = route if what is _UNREACHABLE else ""
+            return IndexFault(
+                f"the index at {uri} cannot be read or written{by}: {what}", index=uri
+            )
     return IndexFault(
         f"the index at {uri} cannot be read or written ({type(error).__name__}): check that the bucket exists, "
         "and build a new index if objects of it are missing",

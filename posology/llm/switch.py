@@ -5,10 +5,8 @@ It is global on purpose: it holds in every thread and event loop of the process.
 
 from __future__ import annotations
 
-import ipaddress
-from urllib.parse import urlsplit
-
 from posology.errors import ConfigurationError
+from posology.network.hosts import is_loopback
 
 _allowed = True
 
@@ -22,15 +20,6 @@ def allow_remote_providers(*, allowed: bool) -> None:
     """Set the switch; `posology.testing.forbid_remote_providers` sets it for a while."""
     global _allowed  # noqa: PLW0603 - one switch a process is the point
     _allowed = allowed
-
-
-def is_loopback(base_url: str) -> bool:
-    """Whether a URL's host is this machine, by name or address; ``False`` for what is not a URL."""
-    try:
-        host = urlsplit(base_url).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check(base_url: str) -> None:

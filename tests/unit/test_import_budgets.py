@@ -45,7 +45,7 @@ def loaded(program: str, folder: Path) -> tuple[int, bool]:
     ("program", "most"),
     [
         pytest.param(STORE, 79, id="the job store"),
-        pytest.param(COMMAND.format(arguments=["--help"]), 9, id="--help"),
+        pytest.param(COMMAND.format(arguments=["--help"]), 10, id="--help"),
         pytest.param(COMMAND.format(arguments=["jobs", "list"]), 106, id="jobs list"),
         pytest.param(COMMAND.format(arguments=["submit", "Why?"]), 108, id="submit"),
     ],

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import platform
 import shutil
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import anyio
 
 from orchestrator.cli.setup.forms import CheckOutput
-from orchestrator.settings import Settings, load_settings, origins
-from posology.errors import PosologyError
+from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, origins
+from posology.errors import ConfigurationError, PosologyError
 
 #: first version of Python that is supported
 _PYTHON = (3, 11)
@@ -24,6 +26,8 @@ _DISK, _MUCH_DISK = _GIB, 10 * _GIB
 _MEMORY, _MUCH_MEMORY = 1_024, 4_096
 #: seconds for Redis to reply
 _REPLY = 5.0
+#: seconds for a proxy to accept a connection
+_CONNECT = 3.0
 _PORT = 8000
 
 
@@ -181,6 +185,57 @@ def _model(machine: Machine) -> CheckOutput:
     return _good("model", model)
 
 
+def _network(machine: Machine) -> CheckOutput:
+    from posology.network.certificates import FILE, FOLDER, OTHERS, authorities, check_other
+    from posology.network.proxies import proxies
+
+    try:
+        authorities()
+        found = proxies()
+    except ConfigurationError as error:
+        return _bad("network", *_advised(error))
+    for proxy in found:
+        try:
+            socket.create_connection(proxy.place, timeout=_CONNECT).close()
+        except OSError:
+            return (_bad if _goes_out(machine.settings) else _remark)(
+                "network",
+                f"the proxy {proxy} does not accept connections",
+                "Start it, correct the variable, or name hosts that need no proxy in NO_PROXY.",
+            )
+    for variable, use in OTHERS.items():
+        try:
+            check_other(variable)
+        except ConfigurationError as error:
+            reason, remedy = _advised(error)
+            return _remark("network", f"{reason} (read only {use})", remedy)
+    named = (
+        f"{name}={value}" for name in (FILE, FOLDER) if (value := machine.environment.get(name))
+    )
+    said = ", ".join((*(f"proxy {proxy}" for proxy in found), *islice(named, 1)))
+    return _good("network", said or "no proxy, the system's certificates")
+
+
+def _advised(error: ConfigurationError) -> tuple[str, str]:
+    """Return what is wrong with a variable, and what to do about it."""
+    reason, _, remedy = error.message.rpartition(": ")
+    return reason, f"{remedy[:1].upper()}{remedy[1:]}."
+
+
+def _goes_out(settings: Settings) -> bool:
+    """Return whether the model is on another machine."""
+    from posology.network.hosts import is_loopback
+
+    provider = settings.model.partition(":")[0]
+    if provider == DEFAULT_MODEL.partition(":")[0]:
+        return False
+    try:
+        return not is_loopback(settings.credentials(provider).base_url or "")
+    except KeyError:
+        # there is no such provider
+        return False
+
+
 def _ports(machine: Machine) -> CheckOutput:
     from orchestrator.stack.folder import read_stack
     from orchestrator.stack.ports import port_is_free
@@ -218,5 +273,6 @@ _CHECKS: Mapping[str, Callable[[Machine], CheckOutput]] = {
     "index": _index,
     "keys": _keys,
     "model": _model,
+    "network": _network,
     "ports": _ports,
 }

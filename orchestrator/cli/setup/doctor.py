@@ -28,7 +28,7 @@ def doctor(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check Python, configuration, Redis, disk, memory, encoder, index, keys, model and ports, each with its remedy.
+    """Check Python, configuration, Redis, disk, memory, encoder, index, keys, model, network and ports, each with its remedy.
 
     Exit status 4: something is wrong. No model is called, and nothing is changed.
     """

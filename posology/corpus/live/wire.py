@@ -15,6 +15,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from posology.corpus.live.pace import Pace
 from posology.errors import ConfigurationError, FetchFailed
+from posology.network.clients import http_client
+from posology.network.failures import reason
 from posology.version import __version__
 
 T = TypeVar("T")
@@ -62,7 +64,7 @@ class Wire:
         sleep: waits between attempts.
 
     Raises:
-        ConfigurationError: the address is not one of HTTP.
+        ConfigurationError: the address is not one of HTTP, or a variable for a proxy or for certificates cannot be used.
     """
 
     def __init__(
@@ -80,14 +82,12 @@ class Wire:
         self._pace = pace
         self._fixed = dict(fixed)
         self._sleep = sleep
-        self._http = httpx2.AsyncClient(
+        self._http = http_client(
+            self.base_url,
             base_url=self.base_url,
             headers={"User-Agent": f"posology/{__version__}"},
             timeout=_TIMEOUT,
             transport=transport,
-            follow_redirects=False,
-            # a proxy of the environment would be a host that nothing configured
-            trust_env=transport is None,
         )
 
     async def aclose(self) -> None:
@@ -128,7 +128,7 @@ class Wire:
             found: T = await retrying(attempt)
         except (Unusable, httpx2.HTTPError, httpx2.InvalidURL) as error:
             # no cause: a transport's error holds the request, and that the key
-            why = str(error) if isinstance(error, Unusable) else type(error).__name__
+            why = str(error) if isinstance(error, Unusable) else reason(error, self.base_url)
             raise FetchFailed(
                 f"{self.service} gave no usable reply in {ATTEMPTS} attempts ({why}): try again later",
                 service=self.service,

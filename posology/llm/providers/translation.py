@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from posology.errors import (
 )
 from posology.llm.providers.headers import retry_after
 from posology.llm.providers.replies.faults import Fault, billed_nothing, kind_of
+from posology.network.certificates import distrust
+from posology.network.failures import causes, said
+from posology.network.proxies import through
 from posology.types import Usage
 
 _UNREADABLE = "the server cannot read what its model wrote; use another model or quantization"
@@ -31,7 +35,8 @@ _UNREADABLE = "the server cannot read what its model wrote; use another model or
 MAX_QUOTE = 300
 #: minimum length of a key to remove; a shorter one is a placeholder for a server without keys
 MIN_SECRET = 8
-
+#: statuses that a proxy answers itself with
+_OF_PROXIES = frozenset({407, 502, 503, 504})
 _ADVICE: dict[type[ProviderError], str] = {
     AuthenticationFailed: "check the API key",
     PermissionRefused: "check the permissions of the API key",
@@ -67,13 +72,16 @@ class Vendor:
     #: how to provide credentials other than a key, as advice; empty: only a key will do
     other_credentials: str = ""
 
-    def translate(self, error: Exception, model: str, *, secret: str) -> ProviderError:
+    def translate(
+        self, error: Exception, model: str, *, secret: str, address: str | None = None
+    ) -> ProviderError:
         """Return our error for one of the SDK's, or of its HTTP library's.
 
         Args:
             error: as it was raised.
             model: ``provider:name``.
             secret: the key, which is removed from the provider's words.
+            address: base URL of the request, to name the proxy before it; ``None``: there is none.
         """
         if isinstance(error, self.status_error):
             failed: Any = error
@@ -86,6 +94,7 @@ class Vendor:
                 retry_after=retry_after(failed.response.headers, now=time.time()),
                 usage=Usage() if billed_nothing(failed.status_code, fault) else None,
                 secret=secret,
+                address=address,
             )
         if isinstance(error, self.error) and not isinstance(error, self.api_error):
             kind = _named(error, self.by_name) or ProviderError
@@ -94,7 +103,7 @@ class Vendor:
                 provider=self.provider,
                 model=model,
             )
-        return from_transport(error, provider=self.provider, model=model)
+        return from_transport(error, provider=self.provider, model=model, address=address)
 
     def refusal(
         self,
@@ -104,6 +113,7 @@ class Vendor:
         model: str,
         secret: str,
         within: bool = False,
+        address: str | None = None,
         **known: Any,
     ) -> ProviderError:
         """Return the error of a request that failed by the provider's own words.
@@ -114,14 +124,18 @@ class Vendor:
             model: ``provider:name``.
             secret: the key, which is removed from the provider's words, since some servers repeat it.
             within: whether the response had status 200, and the error stood in it.
+            address: as for :meth:`translate`.
             known: more fields of the error.
         """
         kind = kind_of(status, fault)
         told = [str(status)] if within and status != 200 else []
         parts = (", ".join((*told, *fault.codes)), quote(scrub(fault.words, secret)))
-        said = ": ".join(filter(None, parts))
+        words = ": ".join(filter(None, parts))
         answer = "200 with an error" if within else str(status)
-        message = f"{self.provider} answered {answer} for {model}" + (f" ({said})" if said else "")
+        route = through(address) if address and status in _OF_PROXIES else ""
+        message = f"{self.provider} answered {answer} for {model}{route}" + (
+            f" ({words})" if words else ""
+        )
         if fault.misses_path(status):
             form = f", as in {self.base_url}" if self.base_url else ""
             message += f": nothing is served there, check the base URL ({self.url_variable}{form})"
@@ -132,12 +146,15 @@ class Vendor:
         return kind(message, provider=self.provider, model=model, status=status, **known)
 
 
-def from_transport(error: BaseException, *, provider: str, model: str) -> ProviderError:
+def from_transport(
+    error: BaseException, *, provider: str, model: str, address: str | None = None
+) -> ProviderError:
     """Return the error for a failed connection, vendors' wrappers included.
 
-    Types are compared by name: both SDKs accept either of two HTTP libraries with the same names.
+    Types are compared by name: both SDKs accept either of two HTTP libraries with the same names. ``address``: as for
+    :meth:`Vendor.translate`.
     """
-    names = {kind.__name__ for link in _causes(error) for kind in type(link).__mro__}
+    names = {kind.__name__ for link in causes(error) for kind in type(link).__mro__}
     if "UnicodeEncodeError" in names:
         return RequestRejected(
             f"the messages for {model} are not valid Unicode",
@@ -152,7 +169,7 @@ def from_transport(error: BaseException, *, provider: str, model: str) -> Provid
     if names & {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"}:
         # nothing was sent, so nothing was billed
         return ProviderUnreachable(
-            f"no connection to {provider} for {model}: check the network and the base URL",
+            f"no connection to {provider} for {model}{_hindrance(error, address)}",
             provider=provider,
             model=model,
             usage=Usage(),
@@ -166,6 +183,17 @@ def from_transport(error: BaseException, *, provider: str, model: str) -> Provid
         provider=provider,
         model=model,
     )
+
+
+def _hindrance(error: BaseException, address: str | None) -> str:
+    """Return what to check after a failed connection."""
+    for link in causes(error):
+        if isinstance(link, ssl.SSLCertVerificationError):
+            return f": {distrust(link)}"
+    if not (route := through(address) if address else ""):
+        return ": check the network and the base URL"
+    refused = [said(str(link)) for link in causes(error) if type(link).__name__ == "ProxyError"]
+    return f"{route}{f' ({refused[0]})' if refused else ''}: check the proxy, or name the host in NO_PROXY"
 
 
 def scrub(words: str, secret: str) -> str:
@@ -184,12 +212,3 @@ def quote(words: str) -> str:
     """Return a provider's words on one line, of bounded length."""
     line = " ".join(words.split())
     return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 1] + "…"
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    return chain

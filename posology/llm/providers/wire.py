@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -28,6 +25,7 @@ from posology.llm.providers.headers import allowance, retry_after
 from posology.llm.providers.places import Allowance
 from posology.llm.providers.replies.reader import Reply, ReplyReader
 from posology.llm.providers.translation import Vendor
+from posology.network.clients import checked_url, http_client
 from posology.types import Call, Completion, Finish, Served, Tier, Usage
 
 #: maximum seconds to connect
@@ -66,7 +64,7 @@ class SdkAdapter(ReplyReader):
 
     Raises:
         MissingKey: ``api_key`` is empty, and the vendor takes nothing else.
-        ConfigurationError: the key or the base URL is malformed.
+        ConfigurationError: the key or the base URL is malformed, or a variable for a proxy or for certificates.
     """
 
     def __init__(
@@ -93,7 +91,7 @@ class SdkAdapter(ReplyReader):
         self.heard: Callable[[Allowance], None] | None = None
         self._timeout = timeout
         self._floor = min_tokens_per_second
-        self._owned = http_client(self._base_url, timeout=timeout) if http is None else None
+        self._owned = _pool(self._base_url, timeout=timeout) if http is None else None
         self._sdk = client(
             **({} if keyless else {"api_key": self._key}),
             base_url=self._base_url,
@@ -196,7 +194,7 @@ class SdkAdapter(ReplyReader):
                 for line in filter(None, whole):
                     yield line
         except (self._vendor.error, *TRANSPORT_ERRORS) as error:
-            failure = self._vendor.translate(error, model, secret=self._key)
+            failure = self._translate(error, model)
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
@@ -229,7 +227,7 @@ class SdkAdapter(ReplyReader):
             try:
                 response = await send(path, cast_to=httpx2.Response, options=options, **content)
             except expected as error:
-                failure = self._vendor.translate(error, model, secret=self._key)
+                failure = self._translate(error, model)
             except Exception as error:
                 failure = self._no_credentials(error, model)
                 if failure is None:
@@ -245,6 +243,11 @@ class SdkAdapter(ReplyReader):
             raise failure
         assert response is not None
         return response
+
+    def _translate(self, error: Exception, model: str) -> ProviderError:
+        # a client of the caller's has proxies of its own
+        address = None if self._owned is None else self._base_url
+        return self._vendor.translate(error, model, secret=self._key, address=address)
 
     def _no_credentials(self, error: Exception, model: str) -> ProviderError | None:
         """Return the error of a request that was not sent for want of credentials; ``None``: that was not it.
@@ -344,6 +347,20 @@ def checked_key(key: str | None, *, variable: str, provider: str) -> str:
     return stripped
 
 
+def _pool(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
+    """Return a connection pool for one provider.
+
+    The number of connections is not bounded here but by the limiter: a pool that queues looks like a slow provider. The
+    number of idle connections, which close after a few seconds, is not bounded either: the next burst of calls would
+    reopen them.
+    """
+    return http_client(
+        base_url,
+        timeout=timeouts(timeout),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+    )
+
+
 def timeouts(timeout: float) -> httpx2.Timeout:
     """Return an HTTP library's timeouts for requests of ``timeout`` seconds as a whole.
 
@@ -351,47 +368,3 @@ def timeouts(timeout: float) -> httpx2.Timeout:
     one before the whole timeout.
     """
     return httpx2.Timeout(timeout, connect=min(MAX_CONNECT, timeout / 2))
-
-
-@functools.cache
-def _certificates(*, trust_env: bool) -> ssl.SSLContext:
-    """Return the certificates, cached: reading them takes 40 ms."""
-    return httpx2.create_ssl_context(trust_env=trust_env)
-
-
-def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
-    """Return a connection pool for one provider.
-
-    Redirects are not followed: they would forward the question, and hide a wrong base URL. Proxies and
-    certificates of the environment apply, except to this machine. The number of connections is not bounded
-    here but by the limiter: a pool that queues looks like a slow provider. The number of idle connections,
-    which close after a few seconds, is not bounded either: the next burst of calls would reopen them.
-    """
-    trust_env = not switch.is_loopback(base_url)
-    return httpx2.AsyncClient(
-        timeout=timeouts(timeout),
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-        follow_redirects=False,
-        verify=_certificates(trust_env=trust_env),
-        trust_env=trust_env,
-    )
-
-
-def checked_url(base_url: str, *, variable: str) -> str:
-    """Return a base URL without a trailing slash.
-
-    Raises:
-        ConfigurationError: it is not an HTTP URL. The message omits it: it may contain a password.
-    """
-    try:
-        parts = urlsplit(base_url)
-        # reading the port checks it
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        httpx2.URL(base_url)
-    except (ValueError, httpx2.InvalidURL):
-        usable = False
-    if not usable:
-        raise ConfigurationError(
-            f"{variable} is no base URL: use http:// or https://, a host, and optionally a numeric port"
-        )
-    return base_url.rstrip("/")

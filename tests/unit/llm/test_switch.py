@@ -14,23 +14,6 @@ from posology.types import Call
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(
-    ("url", "here"),
-    [
-        ("http://127.0.0.1:8000/v1", True),
-        ("http://localhost/v1", True),
-        ("http://[::1]:8000", True),
-        ("https://api.openai.com/v1", False),
-        ("https://127.0.0.1.example.org", False),
-        ("https://localhost.example.org", False),
-        ("http://0.0.0.0", False),
-        ("http://[bad/v1", False),
-    ],
-)
-def test_loopback_is_told_by_host(url: str, here: bool) -> None:
-    assert switch.is_loopback(url) is here
-
-
 def test_the_switch_returns_to_where_it_was() -> None:
     before = switch.remote_providers_allowed()
     switch.allow_remote_providers(allowed=True)

@@ -35,7 +35,8 @@ def test_a_machine_without_anything_is_fine_with_remarks() -> None:
     status, found = doctor()
     assert status == 0
     assert list(found) == [
-        "python", "configuration", "redis", "disk", "memory", "encoder", "index", "keys", "model", "ports",
+        "python", "configuration", "redis", "disk", "memory", "encoder", "index", "keys", "model", "network",
+        "ports",
     ]  # fmt: skip
     assert (found["encoder"]["ok"], found["redis"]["ok"]) == (True, True)
     assert (found["index"]["ok"], found["keys"]["ok"]) == (None, None)
@@ -51,6 +52,10 @@ def test_a_machine_without_anything_is_fine_with_remarks() -> None:
         ("POSOLOGY_INDEX", "/nowhere", "index"),
         ("POSOLOGY_MODEL", "openai:gpt-4o-mini", "keys"),
         ("POSOLOGY_ATTEMPTS", "0", "configuration"),
+        ("ALL_PROXY", "socks4://me:s3crt@proxy:1", "network"),
+        ("HTTPS_PROXY", "http://proxy:port", "network"),
+        ("SSL_CERT_FILE", "/nowhere.pem", "network"),
+        ("SSL_CERT_DIR", "/nowhere", "network"),
     ],
 )
 def test_what_is_wrong_is_named_with_a_remedy(
@@ -61,6 +66,37 @@ def test_what_is_wrong_is_named_with_a_remedy(
     assert status == ConfigurationError.exit_code
     assert [name for name, one in found.items() if one["ok"] is False] == [check]
     assert found[check]["remedy"]
+    assert "s3crt" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        # the model of this machine needs no proxy
+        ("HTTPS_PROXY", "http://me:s3crt@127.0.0.1:1", "http://***@127.0.0.1:1 (HTTPS_PROXY) does not"),
+        ("REQUESTS_CA_BUNDLE", "/nowhere.pem", "/nowhere.pem: no such file (read only for"),
+    ],
+)  # fmt: skip
+def test_what_may_be_missed_is_a_remark(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    status, found = doctor()
+    assert (status, found["network"]["ok"]) == (0, None)
+    assert said in found["network"]["found"]
+    assert found["network"]["remedy"]
+
+
+def test_a_proxy_before_the_model_must_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSOLOGY_MODEL", "openai:gpt-4o-mini")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        monkeypatch.setenv("ALL_PROXY", address)
+        found = doctor()[1]
+        assert found["network"]["found"].startswith(f"proxy {address} (ALL_PROXY)")
+    status, found = doctor()
+    assert (status, found["network"]["ok"]) == (ConfigurationError.exit_code, False)
 
 
 @pytest.mark.slow

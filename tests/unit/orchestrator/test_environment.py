@@ -1,7 +1,8 @@
-"""Memory of a process that serves, as glibc and Arrow keep it."""
+"""The environment of our processes: memory as glibc and Arrow keep it, proxies of libraries, the encoding of children."""
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.environment import FOR_SERVICES
+from orchestrator.environment import FOR_SERVICES, environment, prepare_libraries
+from orchestrator.logs import telemetry
+from orchestrator.settings import load_settings
 from orchestrator.stack.options import StackOptions, api_command, ingest_command, worker_command
 
 #: each of 12 threads takes memory while all others have some; prints the number of arenas
@@ -118,3 +121,38 @@ def test_services_are_started_so_and_the_operators_own_value_wins() -> None:
         ):
             assert command.environment[name] == begun
     assert f"{name}={value}" in Path("Dockerfile").read_text(encoding="utf-8")
+
+
+def test_libraries_ask_this_machine_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare_libraries()
+    assert "NO_PROXY" not in os.environ
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "corp.example")
+    prepare_libraries()
+    prepare_libraries()
+    assert os.environ["NO_PROXY"] == "corp.example,localhost,127.0.0.0/8,127.0.0.1,::1"
+    assert os.environ["no_proxy"] == os.environ["NO_PROXY"]
+
+
+def test_children_write_in_the_encoding_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-16")
+    monkeypatch.setenv("OTHER", "stays")
+    assert environment()["PYTHONIOENCODING"] == "utf-8"
+    assert environment()["OTHER"] == "stays"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("ALL_PROXY", "socks4://proxy"), ("REQUESTS_CA_BUNDLE", "/nowhere.pem")],
+)
+def test_without_a_way_to_the_collector_no_traces_are_sent(
+    variable: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector.invalid")
+    monkeypatch.setenv(variable, value)
+    telemetry.start(load_settings(), level=logging.INFO)
+    assert f"no traces are sent: {variable}: {value}" in caplog.text
