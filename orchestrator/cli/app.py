@@ -20,7 +20,7 @@ Exit status:
 - 15 a replayed decision differs
 - 16 database of the ledger's mirror unreachable
 - 70 internal error
-- 74 no space left for the output
+- 74 the output cannot be written
 - 130 interrupted
 """
 
@@ -36,6 +36,7 @@ import typer
 
 from orchestrator.cli.ending import DEFECT, INTERRUPTED, UNWRITTEN, Ending, ended, say
 from orchestrator.cli.lazy import Entry, Section, lazy_group
+from orchestrator.cli.output.streams import discard, has_left, prepare_streams
 from orchestrator.environment import debug_wanted, prepare_libraries
 
 SECTIONS = (
@@ -213,7 +214,7 @@ SECTIONS = (
             ),
             Entry(
                 name="doctor",
-                help="Check Python, configuration, Redis, disk, memory, encoder, index, keys, model and ports, each with its remedy.",
+                help="Check Python, configuration, Redis, disk, memory, encoder, index, keys, model, network and ports, each with its remedy.",
                 target="orchestrator.cli.setup.doctor:doctor",
             ),
             Entry(
@@ -262,8 +263,16 @@ SECTIONS = (
 _LONG = frozenset(entry.name for section in SECTIONS for entry in section.entries if entry.long)
 #: objects more, after which Python looks for garbage; its own default is 700
 _GARBAGE = 50_000
-#: errors of a device that takes no more
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FREE = "Free some space and repeat the command."
+#: errors of what takes no more → what to do
+_UNWRITABLE = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EFBIG: _FREE,
+    errno.EIO: "Check the terminal or the disk.",
+    # nothing else is written without being opened
+    errno.EBADF: "Standard output is closed: use > /dev/null to throw it away.",
+}
 
 app = typer.Typer(
     name="posology",
@@ -309,6 +318,7 @@ def main() -> None:
     """Run the command, and end the process."""
     # imports make many objects and little garbage: looking for it takes a tenth of a short command's time
     gc.set_threshold(_GARBAGE)
+    prepare_streams()
     prepare_libraries()
     ended(lambda ending: guard(lambda: app(obj=ending)))
 
@@ -319,11 +329,17 @@ def guard(command: Callable[[], object]) -> None:
         command()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        if not has_left(end):
+            raise
+        discard()
+        sys.exit(0)
     except Exception as error:
         if debug_wanted():
             raise
-        if isinstance(error, OSError) and error.errno in _FULL:
-            say(f"cannot write: {error.strerror}. Free some space and repeat the command.")
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+            discard()
+            say(f"cannot write: {error.strerror}. {_UNWRITABLE[error.errno]}")
             sys.exit(UNWRITTEN)
         from orchestrator.cli.common import fail
 

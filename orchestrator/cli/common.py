@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,6 +14,7 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
+from orchestrator.cli.output.streams import discard, has_left, write_json
 from posology.errors import PosologyError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ def errors(*, as_json: bool, account: Account | None = None) -> Iterator[None]:
             fail(str(error))
             _print_attempts(account)
         raise typer.Exit(error.exit_code) from None
-    except BrokenPipeError:
-        # the reader has closed the pipe; Python would report it once more at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
-    except BaseException:
+    except BaseException as error:
+        if has_left(error):
+            # what was paid is in the ledger
+            discard()
+            raise typer.Exit(0) from None
         _print_attempts(account)
         raise
 
@@ -160,5 +160,4 @@ def fail(message: str) -> None:
 
 def print_json(out: BaseModel) -> None:
     """Print one JSON object to standard output."""
-    sys.stdout.write(out.model_dump_json(indent=2) + "\n")
-    sys.stdout.flush()
+    write_json(out.model_dump_json(indent=2))

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.common import errors
+from orchestrator.cli.output.streams import fit_json
 from orchestrator.settings import LogLevel, load_settings
 from posology.errors import ConfigurationError
 
@@ -88,7 +89,7 @@ def _print(found: Iterable[Line], *, as_json: bool) -> int:
     for line in found:
         printed += 1
         if as_json:
-            sys.stdout.write(f"{line.text}\n")
+            sys.stdout.write(f"{fit_json(line.text)}\n")
         elif console.is_terminal:
             console.print(Text(safe(line.plain), _STYLES.get(line.level, "")), soft_wrap=True)
         else:

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import fail, print_json
+from orchestrator.cli.output.streams import write_surely
 from orchestrator.cli.output.write import write_answer
 from orchestrator.rendering.kinds import Format
 from posology.errors import JobCancelled
@@ -19,13 +20,25 @@ if TYPE_CHECKING:
     from posology.published.jobs import JobOutput
 
 
-def write_explained(out: AskOutput, form: Format, *, why: bool) -> None:
-    """Print an answer or a refusal, and explain its decision if that was asked for."""
-    write_answer(out, form)
-    if why and form is Format.TEXT:
-        from orchestrator.cli.ask.explanation import why_answer
+def write_explained(out: AskOutput, form: Format, *, why: bool, job: str | None = None) -> None:
+    """Print an answer or a refusal, and explain its decision if that was asked for.
 
-        why_answer(Console(), out)
+    Args:
+        out: the answer or refusal, which has been paid for.
+        form: its format.
+        why: whether the decision is explained.
+        job: id of the job that keeps it; ``None``: nothing does.
+    """
+
+    def write() -> None:
+        write_answer(out, form)
+        if why and form is Format.TEXT:
+            from orchestrator.cli.ask.explanation import why_answer
+
+            why_answer(Console(), out)
+
+    kept = "" if job is None else f"`posology jobs show {job}` prints the answer again. "
+    write_surely(write, kept=kept)
 
 
 def write_job(job: JobOutput, form: Format, *, why: bool) -> None:
@@ -36,7 +49,7 @@ def write_job(job: JobOutput, form: Format, *, why: bool) -> None:
         JobCancelled: it was cancelled elsewhere.
     """
     if job.result is not None:
-        write_explained(job.result, form, why=why)
+        write_explained(job.result, form, why=why, job=job.id)
     elif job.error is not None:
         _fail(job.error, as_json=form is Format.JSON)
     else:

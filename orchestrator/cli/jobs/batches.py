@@ -12,6 +12,8 @@ from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json
 from orchestrator.cli.jobs.store import with_store
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import OutputOptions
+from orchestrator.cli.output.streams import takes_all
+from orchestrator.cli.output.write import write_form
 from orchestrator.rendering.kinds import Format
 from orchestrator.settings import load_settings
 from posology.types import BatchState
@@ -106,9 +108,13 @@ async def _export(batches: Batches, batch: str, tenant: str, form: Format) -> No
             yield page
             after = page[-1].row
 
-    async for text in export_pages(pages(), form):
-        sys.stdout.write(text)
-    sys.stdout.flush()
+    texts = export_pages(pages(), form)
+    if not takes_all():
+        # one encoding for all pages
+        write_form("".join([text async for text in texts]), form)
+        return
+    async for text in texts:
+        write_form(text, form)
 
 
 def _print(batch: BatchOutput, *, as_json: bool) -> None:

@@ -1,1 +1,1 @@
-"""Output of the commands: options of a format, tables in a terminal, writing."""
+"""Output of the commands: standard streams, options of a format, tables in a terminal, writing."""

@@ -9,11 +9,16 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import print_json
+from orchestrator.cli.ending import say
+from orchestrator.cli.output.streams import fit_json, takes_all
 from orchestrator.rendering.kinds import Format
 
 if TYPE_CHECKING:
     from posology.published.answers import AskOutput, PassageOutput
     from posology.published.literature import SearchOutput
+
+#: formats that other programs read
+_FOREIGN = (Format.RIS, Format.BIBTEX, Format.CSV)
 
 
 def write_answer(out: AskOutput, form: Format) -> None:
@@ -28,7 +33,7 @@ def write_answer(out: AskOutput, form: Format) -> None:
         case _:
             from orchestrator.rendering.exports import export_answer
 
-            _write(export_answer(out, form))
+            write_form(export_answer(out, form), form)
 
 
 def write_search(out: SearchOutput, form: Format) -> None:
@@ -43,7 +48,7 @@ def write_search(out: SearchOutput, form: Format) -> None:
         case _:
             from orchestrator.rendering.exports import export_search
 
-            _write(export_search(out, form))
+            write_form(export_search(out, form), form)
 
 
 def write_passage(out: PassageOutput, form: Format) -> None:
@@ -54,19 +59,42 @@ def write_passage(out: PassageOutput, form: Format) -> None:
         case Format.TEXT:
             from orchestrator.rendering.text import passage_as_text
 
-            _write(passage_as_text(out))
+            write_form(passage_as_text(out), form)
         case Format.MARKDOWN:
             from orchestrator.rendering.markdown import passage_as_markdown
 
-            _write(passage_as_markdown(out))
+            write_form(passage_as_markdown(out), form)
         case Format.CSV | Format.TABLE:
             raise typer.BadParameter(f"--format {form} is for answers and searches")
         case _:
             from orchestrator.rendering.citations import citations
 
-            _write(citations((out.passage,), form))
+            write_form(citations((out.passage,), form), form)
 
 
-def _write(text: str) -> None:
+def write_form(text: str, form: Format) -> None:
+    """Write a text in a format to standard output.
+
+    A format that another program reads has no escapes of ours: it is written in UTF-8 if the encoding lacks some of its
+    characters.
+
+    Args:
+        text: the text.
+        form: its format.
+    """
+    if form is Format.CSL:
+        text = fit_json(text)
+    elif form in _FOREIGN and not _is_encodable(text):
+        say(f"written in UTF-8, since {sys.stdout.encoding} lacks some of the characters")
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        text = ""
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return takes_all()
+    return True

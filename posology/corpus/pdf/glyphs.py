@@ -81,8 +81,9 @@ def _limit(memory: int, seconds: int) -> None:
 
 def _print(value: dict[str, Any]) -> None:
     # a part of a pair of surrogates is escaped
-    sys.stdout.write(json.dumps(value, separators=(",", ":")) + "\n")
-    sys.stdout.flush()
+    # bytes: the environment may name any encoding of text
+    sys.stdout.buffer.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
+    sys.stdout.buffer.flush()
 
 
 class _Run:

@@ -98,6 +98,13 @@ def test_a_long_page_is_cut_between_sentences(tmp_path: Path) -> None:
     assert " ".join(" ".join(found).split()) == " ".join(lines)
 
 
+def test_no_encoding_of_output_concerns_the_process_of_pdfium(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-16")
+    assert texts(write(tmp_path, ["Salt helps."])) == ["Salt helps."]
+
+
 def _bad(items: list[Item]) -> BadFile:
     (only,) = items
     assert isinstance(only, BadFile)
