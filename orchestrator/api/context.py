@@ -196,8 +196,9 @@ _KEY = HTTPBearer(
     auto_error=False,
     scheme_name="key",
     bearerFormat="psl_ID_SECRET",
-    description="API key of a tenant, from `posology tenants create`.",
+    description="API key of a tenant, from `posology tenants create`. A service without keys takes any text.",
 )
+_KEYED = "posology.keyed"
 Given = Annotated[HTTPAuthorizationCredentials | None, Security(_KEY)]
 
 
@@ -217,32 +218,36 @@ async def _tenant(
     """Return the tenant of a request.
 
     A key is looked up for each request, so that a revoked key stops at once. A key also counts if the API is
-    open.
+    open; any other text counts as none there, since many clients cannot send none.
 
     Raises:
-        KeyRefused: the key is unknown or missing.
+        KeyRefused: the key is wrong or has ended, or the API asks for keys, and it is unknown or missing.
         TenantDisabled: the tenant is disabled.
         RequestProblem: the header names another tenant than the key's.
         InvalidQuery: the tenant's name is invalid.
     """
-    tenant = await _found(api, given, x_posology_tenant)
-    request.scope[TENANT] = tenant
+    owner = None if given is None else await api.tenants().of_bearer(given.credentials)
+    tenant = _named(api, owner, x_posology_tenant)
+    request.scope[TENANT], request.scope[_KEYED] = tenant, owner is not None
     return tenant
 
 
-async def _found(
-    api: Context, given: HTTPAuthorizationCredentials | None, x_posology_tenant: str | None
-) -> str:
-    if given is not None:
-        tenant = await api.tenants().of_key(given.credentials)
-        if x_posology_tenant not in (None, tenant):
+def is_keyed(request: Request) -> bool:
+    """Return whether a key has proven the tenant of a request; else its name is no more than a claim."""
+    return bool(request.scope.get(_KEYED))
+
+
+def _named(api: Context, owner: str | None, x_posology_tenant: str | None) -> str:
+    """Return the tenant: that of the key, else the one that the header names."""
+    if owner is not None:
+        if x_posology_tenant not in (None, owner):
             raise RequestProblem(
                 403,
                 "NotYourTenant",
                 "The API key belongs to another tenant",
                 "X-Posology-Tenant names another tenant than the API key's: omit the header",
             )
-        return tenant
+        return owner
     if api.settings.auth is Auth.KEYS:
         raise refused()
     tenant = DEFAULT_TENANT if x_posology_tenant is None else x_posology_tenant

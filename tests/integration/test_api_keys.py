@@ -125,9 +125,41 @@ async def test_open_believes_the_header_and_honours_a_key(
             assert keyed.json()["tenant"] == tenant
             both = await client.get("/v1/jobs", headers=bearer(issued.key, **header))
             assert both.status_code == 403
+            # a tenant's key that is wrong, or has ended, is no other tenant's
             wrong = await client.get("/v1/jobs", headers=bearer(f"{issued.key[:-4]}0000"))
             assert wrong.status_code == 401
             assert (await client.get("/metrics")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "none",
+        "sk-anything",
+        "asdf",
+        "psl_",
+        "psl_x",
+        f"psl_{'0' * 16}_{'0' * 48}",
+        "é",
+        "x" * 5_000,
+    ],
+)
+async def test_open_takes_any_text_as_no_key(
+    store: TenantStore, redis: Redis, redis_url: str, tenant: str, text: str
+) -> None:
+    for auth in ("open", None):
+        async with api(redis, redis_url, auth) as client:
+            sent = {"Authorization": f"Bearer {text}".encode(), "X-Posology-Tenant": tenant}
+            headers = httpx2.Headers(sent)
+            for path in ("/v1/models", "/v1/jobs", "/v1/spend", "/metrics"):
+                assert (await client.get(path, headers=headers)).status_code == 200, path
+            job = await client.post("/v1/jobs", json={"question": "Does it?"}, headers=headers)
+            assert job.json()["tenant"] == tenant
+            # pages of other sites are refused as before
+            headers["Origin"] = "https://evil.example"
+            assert (await client.get("/v1/models", headers=headers)).status_code == 403
+    async with api(redis, redis_url) as client:
+        assert (await client.get("/v1/models", headers=headers)).status_code == 401
 
 
 async def test_figures_of_all_tenants_are_the_operators(

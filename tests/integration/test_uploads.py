@@ -320,6 +320,18 @@ async def test_with_a_key_an_open_api_asks_for_the_permission(
         problem(await send(client), 403, "ingest-not-allowed")
 
 
+async def test_a_bearer_that_is_no_key_proves_no_tenant(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    await TenantStore(redis, redis_url).create(tenant, TenantLimits(may_ingest=True))
+    claim = {"X-Posology-Tenant": tenant, "Authorization": "Bearer sk-anything"}
+    # from another machine, as without the bearer
+    async with serving(redis, redis_url, given, address="192.0.2.7") as client:
+        problem(await send(client, **claim), 403, "ingest-not-allowed")
+    async with serving(redis, redis_url, given) as client:
+        assert (await send(client, **claim)).status_code == 202
+
+
 async def test_two_at_once(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
 ) -> None:

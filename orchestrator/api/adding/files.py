@@ -10,11 +10,10 @@ import anyio
 from anyio import to_thread
 from fastapi import Request
 
-from orchestrator.api.context import Context, Given, Posology, Tenant
+from orchestrator.api.context import Context, Posology, Tenant, is_keyed
 from orchestrator.api.origins import is_local
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem
 from orchestrator.ingest.uploads.folder import Arrival, Busy, NoRoom, Room, Uploads
-from orchestrator.settings import Auth
 from posology import errors
 
 MIB = 1024 * 1024
@@ -22,7 +21,7 @@ MIB = 1024 * 1024
 LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}}
 
 
-async def allowed(request: Request, api: Posology, tenant: Tenant, given: Given) -> str:
+async def allowed(request: Request, api: Posology, tenant: Tenant) -> str:
     """Return the tenant, if it may add literature.
 
     Without a key, the request must come from this machine, and a setting must allow it: the name of the tenant is then
@@ -33,7 +32,7 @@ async def allowed(request: Request, api: Posology, tenant: Tenant, given: Given)
     """
     if api.settings.uploads is None:
         raise errors.IngestNotAllowed("this service takes no uploads", tenant=tenant)
-    if given is None and api.settings.auth is not Auth.KEYS:
+    if not is_keyed(request):
         if api.settings.open_uploads and is_local(request):
             return tenant
         raise errors.IngestNotAllowed(

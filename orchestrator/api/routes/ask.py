@@ -13,7 +13,7 @@ from orchestrator.api.adding.fetching import fetched
 from orchestrator.api.adding.files import allowed
 from orchestrator.api.adding.uploads import NOT_ALLOWED
 from orchestrator.api.bodies import read_json
-from orchestrator.api.context import Given, Posology, Tenant
+from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import ANSWER, JOB, QUEUED, fails, shows
 from orchestrator.api.routes.jobs import (
     LOCATION,
@@ -107,7 +107,6 @@ async def ask(
     request: Request,
     api: Posology,
     tenant: Tenant,
-    given: Given,
     *,
     key: Key = None,
     live: Live,
@@ -136,7 +135,7 @@ async def ask(
     fetch, until = None, anyio.current_time() + wait
     async with api.waits.of(tenant):
         if live.live:
-            await allowed(request, api, tenant, given)
+            await allowed(request, api, tenant)
             ingest, fetch = await fetched(api, tenant, live.of(asked.question), seconds=wait)
             settled = settled.model_copy(update={"fetch": ingest})
         submitted = await api.jobs().submit(settled, tenant=tenant, key=key)

@@ -258,12 +258,28 @@ class TenantStore:
             TenantDisabled: the tenant is disabled.
             StoreUnavailable: Redis is unreachable.
         """
+        tenant = await self.of_bearer(text)
+        if tenant is None:
+            raise refused()
+        return tenant
+
+    async def of_bearer(self, text: str) -> str | None:
+        """Return the tenant of a bearer token, read from Redis now; ``None``: it is the key of no tenant at all.
+
+        Raises:
+            KeyRefused: there is a key of this id, but the secret is wrong, or the key has ended.
+            TenantDisabled: the tenant is disabled.
+            StoreUnavailable: Redis is unreachable.
+        """
         own = api_keys.id_of(text)
         if own is None:
-            raise refused()
+            return None
         with translated(self._url):
             record = await cast("Awaitable[dict[str, str]]", self._redis.hgetall(keys.api_key(own)))
-        if not api_keys.is_key_of(text, record.get("hash")):
+        right = api_keys.is_key_of(text, record.get("hash"))
+        if not record:
+            return None
+        if not right:
             raise refused()
         tenant = record["tenant"]
         await self.check(tenant, own)
