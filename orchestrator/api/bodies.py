@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from orchestrator.api.problems import RequestProblem
 from orchestrator.question.request import invalid_field
+from posology.published.base import parse_strictly
 
 M = TypeVar("M", bound=BaseModel)
 _Result = TypeVar("_Result")
@@ -99,7 +100,7 @@ def parse_json(body: bytes, model: type[M]) -> M:
         InvalidQuery: naming the first invalid field.
     """
     try:
-        return model.model_validate_json(body, strict=True)
+        return parse_strictly(model, body)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
     if found[0]["type"] == "json_invalid":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
@@ -11,10 +12,18 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, PlainSerializer, TypeAdapter
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import CoreSchema
 
 T = TypeVar("T")
+_Form = TypeVar("_Form", bound=BaseModel)
 
 
 class Described(BaseModel):
@@ -101,3 +110,35 @@ Dollars = Annotated[Decimal, PlainSerializer(dollars_text, return_type=str, when
 Details = Annotated[
     dict[str, Any], PlainSerializer(_plain, return_type=dict[str, Any], when_used="json")
 ]
+
+
+def parse_strictly(form: type[_Form], body: str | bytes) -> _Form:
+    """Read JSON as a form, strictly: `"8"` is no number. A whole number may be written as 8.0, as in JSON Schema.
+
+    Raises:
+        ValidationError: it does not fit.
+    """
+    try:
+        return form.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)
+        if not any(one["type"] == "int_type" and _is_whole(one["input"]) for one in wrong):
+            raise
+    return form.model_validate_json(json.dumps(_in_digits(json.loads(body))), strict=True)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _in_digits(value: Any) -> Any:
+    """Return a value of JSON with its whole numbers as integers."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_in_digits(one) for one in value]
+        case dict():
+            return {name: _in_digits(one) for name, one in value.items()}
+        case _:
+            return value

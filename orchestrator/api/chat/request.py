@@ -13,7 +13,7 @@ from orchestrator.api.chat.models import choice_of
 from orchestrator.question.request import AskRequest, JobRequest, invalid_field
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery
-from posology.published.base import Described
+from posology.published.base import Described, parse_strictly
 
 M = TypeVar("M", bound=AskRequest)
 
@@ -177,7 +177,7 @@ def _texts(turn: ChatTurn) -> Iterator[str]:
 
 def _parse(form: type[M], fields: Mapping[str, Any]) -> M:
     try:
-        return form.model_validate_json(json.dumps(fields), strict=True)
+        return parse_strictly(form, json.dumps(fields))
     except ValidationError as error:
         raise invalid_field(error.errors(include_url=False, include_input=False), form) from None
 

@@ -19,12 +19,16 @@ from orchestrator.api.mcp.forms import (
     QuoteArguments,
     StandingArguments,
 )
-from orchestrator.question.request import AskRequest, SearchRequest, invalid_field
+from orchestrator.question.request import (
+    AskRequest,
+    SearchRequest,
+    invalid_field,
+)
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
 from posology.errors import PassageNotFound
 from posology.published.answers import AskOutput, PassageOutput
-from posology.published.base import Published
+from posology.published.base import Published, parse_strictly
 from posology.published.estimates import EstimateOutput
 from posology.published.literature import (
     ArticleStanding,
@@ -86,7 +90,7 @@ class Offer:
             InvalidQuery: naming the first invalid field.
         """
         try:
-            return self.takes.model_validate_json(json.dumps(arguments or {}), strict=True)
+            return parse_strictly(self.takes, json.dumps(arguments or {}))
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)
         raise invalid_field(found, self.takes)
