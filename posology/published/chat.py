@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -54,17 +55,42 @@ class ChatAnnotation(Published):
     """The citation."""
 
 
+class ChatFunction(Published):
+    """The function of a tool call."""
+
+    name: str
+    """Name that the request gave it."""
+    arguments: str
+    """Arguments, a JSON object as text."""
+
+
+class ChatToolCall(Published):
+    """A call of a function that a chat interface asked for to receive a title."""
+
+    index: Literal[0] = 0
+    """Always 0."""
+    id: str
+    """Id of the call."""
+    type: Literal["function"] = "function"
+    """Always `function`."""
+    function: ChatFunction
+    """The function."""
+
+
 class ChatMessage(Published):
     """The answer or refusal as a message."""
 
     role: Literal["assistant"] = "assistant"
     """Always `assistant`."""
-    content: str
-    """Answer or reason of the refusal, with its sources and their verified quotes, as Markdown."""
+    content: str | None
+    """Answer or reason of the refusal, with its sources and their verified quotes, as Markdown; null: a title is in
+    `tool_calls`."""
     refusal: None = None
     """Always null: that the literature does not answer is an answer, see `posology.status`."""
     annotations: tuple[ChatAnnotation, ...]
     """One for each link to an article in `content`."""
+    tool_calls: tuple[ChatToolCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    """The title of a conversation, if it was asked for as a function's arguments; absent otherwise."""
 
 
 class ChatChoice(Published):
@@ -109,21 +135,34 @@ class ChatUsage(Published):
     """Output tokens in detail."""
 
 
+class ChatTask(StrEnum):
+    """Request of a chat interface that is no question."""
+
+    TITLE = "title"
+    TAGS = "tags"
+    FOLLOW_UPS = "follow_ups"
+    QUERIES = "queries"
+    PROBE = "probe"
+
+
 class ChatOutcome(Published):
     """Outcome, cost and versions, which OpenAI's form lacks. The job has the quotes with their offsets."""
 
-    job: str
-    """Id of the job."""
-    status: Status
-    """Answered, unsupported (no quote passed the check) or refused."""
+    job: str | None
+    """Id of the job; null: there is none, as for each `task`."""
+    status: Status | None
+    """Answered, unsupported (no quote passed the check) or refused; null: a `task`."""
     choice: str | None
     """Verdict, if the question asked for one and the model gave one."""
-    model: str
-    """Language model that answered, as `provider:name`."""
-    strategy: str
-    """Strategy that answered."""
-    index: str
-    """Name and version of the index."""
+    model: str | None
+    """Language model that answered, as `provider:name`; null: none was called."""
+    strategy: str | None
+    """Strategy that answered; null: a `task`."""
+    index: str | None
+    """Name and version of the index; null: a `task`."""
+    task: ChatTask | None = None
+    """Request of a chat interface (a title, tags, follow-ups, search queries) or test of the connection (probe) that was
+    answered from its own words at no cost; null: a question."""
     cost_usd: Dollars | None
     """Cost in dollars; null: usage or price of an attempt is unknown."""
     charged_usd: Dollars
@@ -138,7 +177,7 @@ class ChatCompletion(Published):
     """A completion in OpenAI's form."""
 
     id: str
-    """Id of the job."""
+    """Id of the job; of a `task`, which has none, an id of its own."""
     object: Literal["chat.completion"] = "chat.completion"
     """Always `chat.completion`."""
     created: int
@@ -164,6 +203,8 @@ class ChatDelta(Published):
     """The whole verified answer, in one chunk."""
     annotations: tuple[ChatAnnotation, ...] | None = None
     """Citations, in the same chunk."""
+    tool_calls: tuple[ChatToolCall, ...] | None = None
+    """The title of a conversation, if it was asked for as a function's arguments."""
 
 
 class ChatChunkChoice(Published):
@@ -181,7 +222,7 @@ class ChatChunk(Published):
     """A chunk of a streamed completion in OpenAI's form; absent fields are left out."""
 
     id: str
-    """Id of the job."""
+    """Id of the job; of a `task`, which has none, an id of its own."""
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     """Always `chat.completion.chunk`."""
     created: int

@@ -235,6 +235,49 @@ async def test_a_stream_has_stages_and_then_the_verified_answer(
     assert not found[-1].choices
 
 
+async def test_what_a_chat_interface_asks_on_its_own_costs_nothing(
+    redis_url: str, tenant: str, serve: Serve
+) -> None:
+    history = f"<chat_history>\nUSER: {QUESTION}\nASSISTANT: Yes.\n</chat_history>"
+    prompt: Any = [
+        {
+            "role": "user",
+            "content": f'### Task:\nGenerate a concise, 3-5 word title.\n{{"title": ""}}\n{history}',
+        }
+    ]
+    ping: Any = [{"role": "user", "content": "ping"}]
+    async with chat(redis_url, tenant, serve) as one, one.client() as client:
+        create = client.chat.completions.create
+        title = await create(model="posology", messages=prompt, max_completion_tokens=20)
+        stream = await create(
+            model="posology",
+            messages=prompt,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = [chunk async for chunk in stream]
+        probe = await create(model="posology/direct", messages=ping, max_tokens=5)
+        with pytest.raises(openai.NotFoundError):
+            await create(model="gpt-4o", messages=ping, max_tokens=5)
+        with pytest.raises(openai.BadRequestError, match="max_tokens"):
+            await create(model="posology", messages=ASKED, max_tokens=5)
+        with pytest.raises(openai.AuthenticationError):
+            await client.with_options(api_key="none").chat.completions.create(
+                model="posology", messages=ping, max_tokens=5
+            )
+        assert await one.jobs() == []
+    wanted = '{"title": "Aspirin Reduce Risk Preeclampsia"}'
+    assert title.choices[0].message.content == wanted
+    assert title.usage is not None
+    assert title.usage.total_tokens == 0
+    extra: Any = title.to_dict()["posology"]
+    assert (extra["task"], extra["cost_usd"], extra["job"]) == ("title", "0", None)
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == wanted
+    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
+    assert chunks[-1].usage is not None
+    assert probe.choices[0].message.content == "pong"
+
+
 async def test_a_failed_job_is_an_error_that_is_not_repeated(
     redis_url: str, tenant: str, serve: Serve
 ) -> None:

@@ -54,6 +54,7 @@ COMPLETION: dict[str, Any] = {
         "model": "offline:extractive",
         "strategy": "direct",
         "index": "index@17",
+        "task": None,
         "cost_usd": "0",
         "charged_usd": "0",
         "usage_complete": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Annotated
@@ -15,11 +16,14 @@ from orchestrator.api.chat import models
 from orchestrator.api.chat.answer import message, outcome_of, usage
 from orchestrator.api.chat.errors import OpenAIRoute, result_of
 from orchestrator.api.chat.examples import CHUNK, COMPLETION, MODEL, REQUEST, TAG, fails
+from orchestrator.api.chat.replies import task_completion
 from orchestrator.api.chat.request import ChatRequest
-from orchestrator.api.chat.stream import Stream
+from orchestrator.api.chat.stream import Stream, whole
+from orchestrator.api.chat.tasks import Asked, task_of
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import JOB, shows
 from orchestrator.api.routes.jobs import LOCATION, REFUSED, Key, answered, job_after, place
+from orchestrator.logs.events import note
 from posology import errors
 from posology.published.chat import (
     ChatChoice,
@@ -28,6 +32,7 @@ from posology.published.chat import (
     ChatModels,
 )
 from posology.published.jobs import JobOutput
+from posology.store import keys
 
 router = APIRouter(prefix="/v1", tags=[TAG], route_class=OpenAIRoute)
 
@@ -75,8 +80,13 @@ async def complete(
 
     It is a job like any other, with the tenant's limits, and remains if the client disconnects. With `stream`, the stages
     come as `reasoning_content`, then the whole answer at once, when its quotes have been verified.
+
+    Requests that chat interfaces make on their own, for titles, tags or follow-ups, and tests of the connection are no
+    questions: they are answered at once and cost nothing.
     """
     asked = await read_json(request, ChatRequest, limit=api.limits.job_bytes)
+    if (task := task_of(asked)) is not None:
+        return _task_answered(api, tenant, asked, task)
     seconds = api.limits.completion
     wanted = asked.to_job(api.settings, deadline=max(seconds, 1.0))
     await until_sent.enter_async_context(api.waits.of(tenant))
@@ -125,6 +135,25 @@ async def get_model(
 ) -> Response:
     """Return a model by its name."""
     return answered(models.find(model))
+
+
+def _task_answered(api: Context, tenant: str, request: ChatRequest, asked: Asked) -> Response:
+    """Answer what is no question.
+
+    Raises:
+        RequestProblem: 404, if the model is unknown: a test of the connection must fail then.
+    """
+    models.choice_of(request.model)
+    note("chat task answered", tenant=tenant, task=asked.task)
+    out = task_completion(request, asked, name=keys.new_id("chat"), created=int(time.time()))
+    if not request.stream:
+        return answered(out, 200)
+    counted = bool(request.stream_options and request.stream_options.include_usage)
+    return EventSourceResponse(
+        whole(out, counted=counted),
+        ping=int(api.limits.keep_alive),
+        headers={"Cache-Control": "no-store"},
+    )
 
 
 async def _streamed(api: Context, tenant: str, asked: ChatRequest, job: str) -> Response:

@@ -16,7 +16,7 @@ from orchestrator.api.chat.errors import as_error, problem_of, result_of
 from orchestrator.jobs.store import JobStore
 from orchestrator.rendering.stages import stage_of
 from posology.published.answers import AskOutput
-from posology.published.chat import ChatChunk, ChatChunkChoice, ChatDelta
+from posology.published.chat import ChatChunk, ChatChunkChoice, ChatCompletion, ChatDelta
 from posology.published.jobs import JobEvent, JobOutput
 
 
@@ -87,10 +87,34 @@ class Stream:
         return self._chunk((ChatChunkChoice(delta=delta),))
 
     def _chunk(self, choices: tuple[ChatChunkChoice, ...], **more: Any) -> ServerSentEvent:
-        chunk = ChatChunk(
-            id=self.job.id,
-            created=int(self.job.created.timestamp()),
-            model=self.model,
-            choices=choices,
+        created = int(self.job.created.timestamp())
+        return _event(
+            ChatChunk(id=self.job.id, created=created, model=self.model, choices=choices), more
         )
-        return ServerSentEvent(json.dumps(chunk.model_dump(mode="json", exclude_none=True) | more))
+
+
+async def whole(out: ChatCompletion, *, counted: bool) -> AsyncGenerator[ServerSentEvent]:
+    """Yield the chunks of a completion that is there.
+
+    Args:
+        out: the completion.
+        counted: whether the request asked for a chunk with the tokens.
+    """
+
+    def sent(*choices: ChatChunkChoice, **more: Any) -> ServerSentEvent:
+        chunk = ChatChunk(id=out.id, created=out.created, model=out.model, choices=choices)
+        return _event(chunk, more)
+
+    message = out.choices[0].message
+    yield sent(ChatChunkChoice(delta=ChatDelta(role="assistant", content="")))
+    said = ChatDelta(content=message.content, tool_calls=message.tool_calls or None)
+    yield sent(ChatChunkChoice(delta=said))
+    last = ChatChunkChoice(delta=ChatDelta(), finish_reason="stop")
+    yield sent(last, posology=out.posology.model_dump(mode="json"))
+    if counted:
+        yield sent(usage=out.usage.model_dump())
+    yield ServerSentEvent("[DONE]")
+
+
+def _event(chunk: ChatChunk, more: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(json.dumps(chunk.model_dump(mode="json", exclude_none=True) | more))

@@ -1,4 +1,4 @@
-"""The standard streams of a command: no text is lost to their encoding, and a failed write is told as one."""
+"""The standard streams of a command: no text is lost to their encoding, and a failed write is reported as one."""
 
 from __future__ import annotations
 
