@@ -330,7 +330,7 @@ def mark_prefixes(messages: list[dict[str, Any]], call: Call, mark: Mapping[str,
 
 
 def checked_key(key: str | None, *, variable: str, provider: str) -> str:
-    """Return a key without outer white space, fit for a header.
+    """Return a key without what is copied with it, fit for a header: white space, quotation marks, ``Bearer``.
 
     Raises:
         MissingKey: the key is empty.
@@ -338,6 +338,11 @@ def checked_key(key: str | None, *, variable: str, provider: str) -> str:
             key in their error.
     """
     stripped = (key or "").strip()
+    if len(stripped) > 1 and stripped[0] == stripped[-1] and stripped[0] in "\"'`":
+        # Docker's files of variables keep them
+        stripped = stripped[1:-1].strip()
+    if stripped[:7].lower() == "bearer ":
+        stripped = stripped[7:].strip()
     if not stripped:
         raise MissingKey(variable=variable, provider=provider)
     if not (stripped.isascii() and stripped.isprintable()):
