@@ -15,6 +15,7 @@ from posology.client.tables import Tables
 from posology.client.uploads import Uploads
 from posology.client.wire import Wire
 from posology.errors import KeyRefused
+from posology.store import keys
 
 
 class Client(Jobs, Batches, Literature, Uploads, Tables, Money):
@@ -33,7 +34,9 @@ class Client(Jobs, Batches, Literature, Uploads, Tables, Money):
 
     Every method raises :mod:`posology.errors` as the same call on the service's own machine would,
     :class:`ApiError` where the service has another reason, and :class:`ApiUnreachable` where it does
-    not answer. A key that is none raises :class:`KeyRefused`, here or at the first request.
+    not answer. A key that is none raises :class:`KeyRefused`, here or at the first request; here,
+    a tenant's name that is none raises :class:`InvalidQuery`, and an address, or a variable for a
+    proxy or for certificates, that cannot be used :class:`ConfigurationError`.
     """
 
     def __init__(
@@ -72,6 +75,9 @@ class Client(Jobs, Batches, Literature, Uploads, Tables, Money):
 
 
 def _whose(tenant: str | None, api_key: str | None) -> dict[str, str]:
+    if tenant is not None:
+        # a name that is none could not be sent as a header
+        keys.prefix(tenant)
     headers = {} if tenant is None else {"X-Posology-Tenant": tenant}
     if api_key is None:
         return headers

@@ -13,7 +13,7 @@ from orchestrator.webhooks.delivery import Delivery
 from posology.client import ApiError, ApiUnreachable, Client, SyncClient
 from posology.corpus.live.wire import Unusable
 from posology.corpus.live.wire import Wire as LiveWire
-from posology.errors import ConfigurationError, FetchFailed
+from posology.errors import ConfigurationError, FetchFailed, InvalidQuery
 from posology.network.clients import checked_url, http_client
 from posology.network.failures import reason
 from tests.support.certificates import PEM, tls_for
@@ -109,6 +109,12 @@ async def test_an_address_that_is_none_is_a_configuration_error(url: str) -> Non
         Client(url)
     with pytest.raises(ConfigurationError, match=r"^HERE "):
         checked_url(url, variable="HERE")
+
+
+@pytest.mark.parametrize("tenant", ["é", "a\nb", "", "a b"])
+async def test_a_tenant_that_is_none_is_an_invalid_query(tenant: str) -> None:
+    with pytest.raises(InvalidQuery, match="tenant"):
+        Client(tenant=tenant)
 
 
 async def test_a_certificate_that_is_not_trusted_is_told_as_one(
