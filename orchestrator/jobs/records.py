@@ -143,12 +143,13 @@ def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
 def _told(error: ErrorBody, *, advice: bool) -> ErrorBody:
     """Return an error; without advice, one of the service's set-up names no variable, file or host."""
     kind = getattr(errors, error.type, None)
-    if (
-        advice
-        or kind is None
-        or not issubclass(kind, errors.ConfigurationError | errors.IndexFault)
-    ):
+    if advice or kind is None:
         return error
+    if not issubclass(kind, errors.ConfigurationError | errors.IndexFault):
+        # of the store's commands, few meet an error
+        from posology.network.failures import public
+
+        return error.model_copy(update={"message": public(error.message)})
     if issubclass(kind, _CALLERS):
         return error
     return error.model_copy(update={"message": WITHHELD, "details": {}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator
 
@@ -10,6 +11,8 @@ from posology.network.proxies import through
 
 #: characters of a proxy's words that are repeated
 _SAID = 100
+#: what :func:`~posology.network.proxies.through` and :func:`~posology.network.certificates.distrust` say
+_PRIVATE = re.compile(r" through the proxy \S+ \([^()]*\)| with the certificates of \w+=.+?(?= \()")
 
 
 def reason(error: BaseException, url: str) -> str:
@@ -25,6 +28,11 @@ def reason(error: BaseException, url: str) -> str:
         if type(link).__name__ == "ProxyError":
             return f"{said(str(link))}{through(url)}"
     return f"{type(error).__name__}{through(url)}"
+
+
+def public(words: str) -> str:
+    """Return an error's words for a tenant: without the proxies and files of the service."""
+    return _PRIVATE.sub("", words)
 
 
 def said(words: str) -> str:

@@ -24,6 +24,7 @@ from posology.errors import (
     StoreUnavailable,
 )
 from posology.index.build.report import IngestProgress, IngestReport
+from posology.network.failures import public
 from posology.published.answers import FetchOutput
 from posology.published.ingests import IngestFailure, IngestOutput, IngestState, RejectedRecord
 
@@ -327,4 +328,4 @@ def _faults() -> Iterator[None]:
 
 def _failure(error: Exception, reason: str) -> IngestFailure:
     kind = type(error).__name__ if isinstance(error, PosologyError) else "Defect"
-    return IngestFailure(type=kind, message=reason[:_REASON])
+    return IngestFailure(type=kind, message=public(reason)[:_REASON])

@@ -28,6 +28,7 @@ from posology.errors import (
     UnknownModel,
     UnpricedModel,
 )
+from posology.network.failures import public
 from posology.published.tables.forms import TableOutput
 from posology.published.tables.orders import TableFailure, TableOrder, TableState
 
@@ -268,7 +269,7 @@ def _failure(error: Exception, table: str) -> TableFailure:
     kind = type(error).__name__ if known else "Defect"
     ours = isinstance(error, BadFile | ConfigurationError)
     if known and (not ours or isinstance(error, UnknownModel | UnpricedModel)):
-        return TableFailure(type=kind, message=str(error)[:_REASON])
+        return TableFailure(type=kind, message=public(str(error))[:_REASON])
     _log.error("table failed", exc_info=error, extra={"fields": {"table": table}})
     return TableFailure(type=kind, message=_WITHHELD)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import ssl
 import sys
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from posology.client import ApiError, ApiUnreachable, Client, SyncClient
 from posology.corpus.live.wire import Unusable
 from posology.corpus.live.wire import Wire as LiveWire
 from posology.errors import ConfigurationError, FetchFailed, InvalidQuery
+from posology.network.certificates import distrust
 from posology.network.clients import checked_url, http_client
-from posology.network.failures import reason
+from posology.network.failures import public, reason
 from tests.support.certificates import PEM, tls_for
 from tests.support.receiver import receiving
 
@@ -164,3 +166,19 @@ def test_one_module_makes_the_clients() -> None:
 def test_a_reason_has_a_word_for_every_failure() -> None:
     assert reason(httpx2.ReadTimeout("late"), REMOTE) == "ReadTimeout"
     assert reason(Unusable("cut"), REMOTE) == "Unusable"
+
+
+async def test_tenants_see_no_proxy_and_no_file_of_the_service(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.corp:3128")
+    told = reason(httpx2.ConnectError("x"), "https://service.invalid")
+    assert (
+        public(f"no usable reply ({told}): try again")
+        == "no usable reply (ConnectError): try again"
+    )
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/corp/ca.pem")
+    failed = ssl.SSLCertVerificationError()
+    failed.verify_message = "self-signed"
+    assert "/etc/corp" in distrust(failed)
+    assert "/etc/corp" not in public(distrust(failed))
