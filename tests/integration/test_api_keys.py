@@ -149,8 +149,11 @@ async def test_open_takes_any_text_as_no_key(
 ) -> None:
     for auth in ("open", None):
         async with api(redis, redis_url, auth) as client:
-            sent = {"Authorization": f"Bearer {text}".encode(), "X-Posology-Tenant": tenant}
-            headers = httpx2.Headers(sent)
+            named = {
+                b"Authorization": f"Bearer {text}".encode(),
+                b"X-Posology-Tenant": tenant.encode(),
+            }
+            headers = httpx2.Headers(named)
             for path in ("/v1/models", "/v1/jobs", "/v1/spend", "/metrics"):
                 assert (await client.get(path, headers=headers)).status_code == 200, path
             job = await client.post("/v1/jobs", json={"question": "Does it?"}, headers=headers)

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
-from typing import TextIO
+from typing import Literal, TextIO
 
 from orchestrator.cli.ending import UNWRITTEN, say
 
@@ -95,5 +95,5 @@ def discard() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _opened(flags: int, mode: str) -> TextIO:
+def _opened(flags: int, mode: Literal["r", "w"]) -> TextIO:
     return os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8")
