@@ -4,8 +4,8 @@ Usage: ``python -m evals.fuzz_corpus [--seconds N] [--kind NAME ...]``; the time
 
 It uses atheris (libFuzzer, guided by coverage) if installed, else hypothesis, on mutations of small valid files.
 Invariants: no exception; every passage is complete and its sentences lie within it; places ascend, one a record; only
-the end of a file is a ``BadFile``; reading twice, or from a place on, gives the same; no file takes longer than
-20 seconds. On a violation the file is kept and named, and the exit status is 1.
+the end of a file is a ``BadFile``; reading twice, or from a place on, gives the same; noise in the abstract of one record
+changes no other; no file takes longer than 20 seconds or the process more than 2 GB. On a violation the file is kept and named, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evals.fuzz_seeds import PIECES, SEEDS
+from evals.fuzz_seeds import MANY, NOISE, PIECES, SEEDS
 
 if TYPE_CHECKING:
     from posology.corpus.files import Kind
@@ -121,8 +122,47 @@ def _one(kind: Kind, folder: Path) -> Callable[[bytes], None]:
         started = time.perf_counter()
         check(kind, path)
         _must(time.perf_counter() - started < SLOWEST, "took too long")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        _must(peak < MEMORY * 1024, f"the process grew to {peak // 1024} MB")
 
     return one
+
+
+def many(name: str, texts: Sequence[bytes]) -> bytes:
+    """Return a file of a format with these abstracts, one a record."""
+    before, record, after = MANY[name]
+    parts = [
+        record.replace(b"NN", b"%d" % (11 + place)).replace(b"TEXT", text)
+        for place, text in enumerate(texts)
+    ]
+    return b"".join((before, *parts, after))
+
+
+def check_neighbours(kind: Kind, path: Path, victim: int, noise: bytes) -> None:
+    """Write noise into the abstract of one record of five, and check that the four others are read as before.
+
+    Raises:
+        Violated: they are not.
+    """
+    from posology.corpus.items import Record
+
+    texts = [b"Salt helped 3%d of 100. Water did not." % place for place in range(5)]
+
+    def read() -> dict[str, str]:
+        path.write_bytes(many(kind.name, texts))
+        found = [item.passage for item in kind.read(path) if isinstance(item, Record)]
+        return {passage.id: str(passage) for passage in found}
+
+    whole = read()
+    _must(len(whole) == len(texts), f"{len(whole)} records of {len(texts)} without any noise")
+    texts[victim] = texts[victim].replace(b"of 100", b"of %b 100" % noise)
+    damaged = read()
+    lost = [
+        shown
+        for place, shown in enumerate(whole.values())
+        if place != victim and shown not in damaged.values()
+    ]
+    _must(not lost, f"{noise!r} in record {victim + 1} of 5 changed {len(lost)} others: {lost[:1]}")
 
 
 def _pieces(name: str) -> tuple[bytes, ...]:
@@ -173,6 +213,9 @@ def with_hypothesis(name: str, seconds: int, folder: Path) -> None:
         st.one_of(st.sampled_from(_pieces(name)), st.binary(max_size=4)),
     )
     begun = st.sampled_from(SEEDS.get(name, (b"",)))
+    noises = st.lists(
+        st.one_of(st.sampled_from(NOISE), st.binary(max_size=3)), min_size=1, max_size=4
+    )
     ends, ran, executed = time.monotonic() + seconds, 0, 0
 
     while time.monotonic() < ends:
@@ -194,7 +237,22 @@ def with_hypothesis(name: str, seconds: int, folder: Path) -> None:
                 content = content[:start] + piece + content[start + length :]
             one(content)
 
+        @seed(ran)
+        @settings(
+            max_examples=_EXAMPLES // 5,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(st.integers(min_value=0, max_value=4), noises)
+        def beside(victim: int, noise: list[bytes]) -> None:
+            nonlocal executed
+            executed += 1
+            check_neighbours(kind, folder / f"any{kind.suffixes[0]}", victim, b"".join(noise))
+
         once()
+        if name in MANY:
+            beside()
     print(f"stat::number_of_executed_units: {executed}", file=sys.stderr)
 
 

@@ -152,6 +152,72 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "pdf": (_pdf("Some words of a page. It ends here."),),
 }
 
+#: of each format with many records a file: what stands before them, a record with ``NN`` for its number and ``TEXT`` for its
+#: abstract, and what stands behind them
+MANY: dict[str, tuple[bytes, bytes, bytes]] = {
+    "jsonl": (b"", b'{"id": "n:NN", "title": "Salt NN", "text": "TEXT", "year": 2001}\n', b""),
+    "pubmed": (
+        b'<?xml version="1.0"?>\n<PubmedArticleSet>\n',
+        (
+            b'<PubmedArticle><MedlineCitation><PMID Version="1">NN</PMID><Article><Journal><Title>Notes</Title></Journal>'
+            b"<ArticleTitle>Salt NN</ArticleTitle><Abstract><AbstractText>TEXT</AbstractText></Abstract></Article>"
+            b"</MedlineCitation></PubmedArticle>\n"
+        ),
+        b"</PubmedArticleSet>\n",
+    ),
+    "jats": (
+        b"<pmc-articleset>\n",
+        (
+            b'<article article-type="research-article"><front><article-meta><article-id pub-id-type="pmid">NN</article-id>'
+            b"<title-group><article-title>Salt NN</article-title></title-group><abstract><p>TEXT</p></abstract>"
+            b"</article-meta></front></article>\n"
+        ),
+        b"</pmc-articleset>\n",
+    ),
+    "endnote": (
+        b"<xml><records>",
+        (
+            b"<record><rec-number>NN</rec-number><titles><title>Salt NN</title></titles><abstract><style>TEXT</style></abstract>"
+            b"<accession-num>NN</accession-num></record>"
+        ),
+        b"</records></xml>",
+    ),
+    "table": (b"PMID,Title,Abstract,Year\n", b'NN,"Salt NN","TEXT",2012\n', b""),
+    "medline": (b"", b"PMID- NN\nTI  - Salt NN\nAB  - TEXT\nSO  - N. 2012.\n\n", b""),
+    "ris": (b"", b"TY  - JOUR\nAN  - NN\nTI  - Salt NN\nAB  - TEXT\nER  - \n\n", b""),
+    "bibtex": (
+        b"",
+        b"@article{aNN,\n  title = {Salt NN},\n  abstract = {TEXT},\n  pmid = {NN}\n}\n\n",
+        b"",
+    ),
+    "web of science": (
+        b"FN Clarivate Analytics Web of Science\nVR 1.0\n",
+        b"PT J\nTI Salt NN\nAB TEXT\nPY 2012\nUT WOS:0000NN\nER\n\n",
+        b"EF\n",
+    ),
+    "cochrane": (
+        b"",
+        b"Record #NN of 5\nID: CN-0000NN\nTI: Salt NN\nSO: Notes\nYR: 2012\nAB: TEXT\n\n\n",
+        b"",
+    ),
+    "ovid": (
+        b"",
+        b"<NN>\nUnique Identifier\n  NN\nTitle\n  Salt NN\nAbstract\n  TEXT\nYear of Publication\n  2012\n\n",
+        b"",
+    ),
+    "endnote text": (b"", b"%0 Journal Article\n%T Salt NN\n%D 2012\n%X TEXT\n%M NN\n\n", b""),
+    "refworks": (b"", b"RT Journal Article\nID NN\nT1 Salt NN\nYR 2012\nAB TEXT\n\n", b""),
+}
+#: what one record's abstract may hold that no other may suffer from
+NOISE: tuple[bytes, ...] = (
+    b"\0", b"\x01", b"\x0b", b"\x0c", b"\x1a", b"\x1c", b"\x7f", b"\xff", b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\xed\xa0\x80",
+    b"\r", b"\n", b"\r\n", b"\n\n", b"\n\n\n", b"\t", b'"', b'""', b"'", b",", b";", b"{", b"}", b"\\", b"\\u12", b"%", b"$", b"~", b"@",
+    b"<", b">", b"&", b"&nbsp;", b"&#1;", b"&#x0;", b"&b;", b"<i>", b"</i>", b"<p>", b"</p>", b"<sup>2", b"p < 0.05", b"<!--", b"-->",
+    b"<![CDATA[", b"]]>", b"<?x", b"?>", b"</AbstractText>", b"</Abstract>", b"</PubmedArticle>", b"</article>", b"</record>", b"</style>",
+    b"\nER  - ", b"\nTY  - JOUR", b"\nPMID- ", b"\nPT J", b"\nER", b"\nRecord #3 of 5", b"\n<3>\n", b"\n%0 ", b"\nRT ", b"\n@article{", b"\n@",
+)  # fmt: skip
+
+
 #: pieces that are put in
 PIECES: dict[str, tuple[bytes, ...]] = {
     "xml": (

@@ -178,8 +178,12 @@ class _Cutter:
                 self._nothing_more()
                 return
             for opening, closing in ((b"<!--", b"-->"), (b"<?", b"?>")):
-                if window.buffer.startswith(opening, window.at) and window.skip_past(closing):
-                    break
+                if window.buffer.startswith(opening, window.at):
+                    # one that is not closed hides no record
+                    end = self._find(closing, window.at + len(opening), window.at)
+                    if end is not None:
+                        window.at = end + len(closing)
+                        break
             else:
                 start = self._start.match(window.buffer, window.at)
                 yield self._junk(root) if start is None else self._record(start)

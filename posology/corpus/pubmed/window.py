@@ -76,17 +76,6 @@ class Window:
                 return
             self.drop()
 
-    def skip_past(self, wanted: bytes) -> bool:
-        """Go on behind the next ``wanted``, or to the end where there is none. Always true."""
-        while (found := self.buffer.find(wanted, self.at)) < 0:
-            self.at = max(self.at, len(self.buffer) - len(wanted))
-            self.drop()
-            if not self.fill():
-                self.at = len(self.buffer)
-                return True
-        self.at = found + len(wanted)
-        return True
-
     def find(self, wanted: bytes, at: int, *, within: int, since: int | None = None) -> int | None:
         """Where ``wanted`` stands from ``at`` on, less than ``within`` bytes after ``since``, or ``at``."""
         last = (at if since is None else since) + within

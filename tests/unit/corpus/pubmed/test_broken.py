@@ -134,6 +134,8 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
         ("<Other>" + FIVE[1].replace("PubmedArticle", "Pubmed"), "is no record of PubMed's"),
         ("<PubmedArticles>", "is no record of PubMed's"),
         ("</PubmedArticle>", "is no record of PubMed's"),
+        ("<!-- not closed", "is no record of PubMed's"),
+        ("<?not closed", "is no record of PubMed's"),
         ("<PubmedArticle/>", "has no MedlineCitation"),
         ("<PubmedBookArticle></PubmedBookArticle>", "has no BookDocument"),
     ],
@@ -377,7 +379,8 @@ def test_what_is_wrong_is_not_said_of_the_next_record(tmp_path: Path, record: st
 
 
 @pytest.mark.parametrize(
-    "unclosed", ["<PubmedArticle>", "<PubmedArticle><!-- ", "<PubmedArticle><?a "]
+    "unclosed",
+    ["<PubmedArticle>", "<PubmedArticle><!-- ", "<PubmedArticle><?a ", "<PubmedArticle/><!-- "],
 )
 def test_many_records_that_are_not_closed_cost_no_more_than_their_length(
     tmp_path: Path, unclosed: str
@@ -385,7 +388,7 @@ def test_many_records_that_are_not_closed_cost_no_more_than_their_length(
     def look(count: int) -> None:
         path = write(tmp_path / "a.xml", document(FIVE[0], unclosed * count, FIVE[1]))
         found = list(read(path))
-        assert sum(isinstance(item, BadRecord) for item in found) == count
+        assert sum(isinstance(item, BadRecord) for item in found) >= count
         good = [item.passage.id for item in found if isinstance(item, Record)]
         assert good == ["pmid:1", "pmid:2"]
 
