@@ -36,6 +36,8 @@ MEMORY = 2_048
 _PUBLISHED = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 _EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 _EXAMPLES = 300
+#: bytes up to which a file is tried as noise within a record, too
+_LONGEST_NOISE = 48
 
 
 class Violated(AssertionError):
@@ -114,20 +116,6 @@ def _whole(passage: Passage) -> None:
         end = sentence.end
 
 
-def _one(kind: Kind, folder: Path) -> Callable[[bytes], None]:
-    path = folder / f"any{kind.suffixes[0]}"
-
-    def one(content: bytes) -> None:
-        path.write_bytes(content)
-        started = time.perf_counter()
-        check(kind, path)
-        _must(time.perf_counter() - started < SLOWEST, "took too long")
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        _must(peak < MEMORY * 1024, f"the process grew to {peak // 1024} MB")
-
-    return one
-
-
 def many(name: str, texts: Sequence[bytes]) -> bytes:
     """Return a file of a format with these abstracts, one a record."""
     before, record, after = MANY[name]
@@ -165,6 +153,22 @@ def check_neighbours(kind: Kind, path: Path, victim: int, noise: bytes) -> None:
     _must(not lost, f"{noise!r} in record {victim + 1} of 5 changed {len(lost)} others: {lost[:1]}")
 
 
+def _one(kind: Kind, folder: Path) -> Callable[[bytes], None]:
+    path = folder / f"any{kind.suffixes[0]}"
+
+    def one(content: bytes) -> None:
+        path.write_bytes(content)
+        started = time.perf_counter()
+        check(kind, path)
+        if kind.name in MANY and len(content) <= _LONGEST_NOISE:
+            check_neighbours(kind, path, len(content) % 5, content)
+        _must(time.perf_counter() - started < SLOWEST, "took too long")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        _must(peak < MEMORY * 1024, f"the process grew to {peak // 1024} MB")
+
+    return one
+
+
 def _pieces(name: str) -> tuple[bytes, ...]:
     own = {"pubmed": "xml", "jats": "xml", "endnote": "xml", "jsonl": "json"}.get(name)
     return PIECES["bytes"] + (PIECES[own] if own else ())
@@ -180,7 +184,8 @@ def with_atheris(name: str, seconds: int, folder: Path) -> None:
     kind = next(kind for kind in KINDS if kind.name == name)
     begun = folder / "seeds"
     begun.mkdir()
-    for number, content in enumerate(SEEDS.get(name, (b"",))):
+    noise = NOISE if name in MANY else ()
+    for number, content in enumerate((*SEEDS.get(name, (b"",)), *noise)):
         (begun / f"{number}").write_bytes(content)
     words = ["".join(f"\\x{byte:02x}" for byte in piece) for piece in _pieces(name)]
     (folder / "words").write_text("".join(f'"{word}"\n' for word in words))
