@@ -1,7 +1,7 @@
-"""Articles out of a stream of XML, one after the other, and past those that are no XML.
+"""Articles, or records of another name, out of a stream of XML, one after the other, and past those that are no XML.
 
-A parser stops for good at the first wrong tag. Of a set the bytes since the last whole article are therefore held, and
-another parser goes on where the next article begins, so that what is wrong in one article costs that one.
+A parser stops for good at the first wrong tag. Of a set the bytes since the last whole record are therefore held, and
+another parser goes on where the next record begins, so that what is wrong in one record costs that one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, cast
 
@@ -29,8 +29,6 @@ _CHUNK = 65_536
 _LINE_END = "\n"
 #: bytes that are kept while the next article is looked for: a tag's name fits into them
 _TAG = 64
-_START = re.compile(rb"<(?:[\w.-]+:)?article(?=[\s>])")
-_END = re.compile(rb"</(?:[\w.-]+:)?article\s*>")
 #: a file that ends with a tag is not cut off
 _WHOLE = re.compile(rb"</[\w:.-]+\s*>\s*\Z")
 #: in the parser's words: where, and that a character may not be in XML
@@ -44,10 +42,14 @@ _CONTROL = re.compile(
 _BEFORE = 40
 #: the parser's words where another document begins behind the first, and what that begins with
 _EXTRA = "Extra content"
-_PROLOG = re.compile(rb"(?:\s|<\?[^>]*\?>|<!DOCTYPE[^\[>]*>)*")
+_PROLOG = re.compile(
+    rb"(?:[ \t\r\n]|\xef\xbb\xbf|<\?[^>]*\?>|<!--[^<>]*-->|<!DOCTYPE[^\[>]*>|</?[\w:.-]+(?:\s[^<>]*)?>)*"
+)
+#: a reference to a character by its name, which a file must define
+_NAMED = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos);)[A-Za-z]\w{0,31};")
 _CLOSING = re.compile(rb"\s*(?:</[^<>]*>\s*)*")
 #: bounded, so that what is never closed is not looked through from each of its words
-_ID = re.compile(
+_IDS = re.compile(
     rb"<article-id\b[^<>]{0,200}?\b(pmcid|pmc|pmid|doi)\"[^<>]{0,200}>\s*([!-~]{1,100}?)\s*<"
 )
 #: Prolog for a parser that continues within a set: entities are the DTD's, and prefixes may be the set's.
@@ -59,8 +61,32 @@ _AROUND = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Sought:
+    """The elements that are read."""
+
+    #: their local name
+    name: str
+    #: bytes of one; a longer one ends the reading of its file
+    longest: int
+    #: prolog for a parser that continues within a set
+    around: bytes = b"<set>"
+    #: groups: the kind of an identifier, and the identifier
+    ids: re.Pattern[bytes] | None = None
+    start: re.Pattern[bytes] = field(init=False)
+    end: re.Pattern[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the patterns of its tags."""
+        tag = rb"(?:[\w.-]+:)?" + re.escape(self.name.encode())
+        object.__setattr__(self, "start", re.compile(rb"<" + tag + rb"(?=[\s/>])"))
+        object.__setattr__(
+            self, "end", re.compile(rb"</" + tag + rb"\s*>|<" + tag + rb"(?:\s[^<>]*)?/>")
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Torn:
-    """An article that is no well-formed XML."""
+    """A record that is no well-formed XML."""
 
     reason: str
     #: the first of its identifiers; ``None``: none can be read
@@ -75,9 +101,14 @@ class Ended:
 
 
 def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
-    """Yield every ``<article>`` of a stream, with any root; each is freed when the next is requested."""
+    """Yield every ``<article>`` of a stream; see :func:`elements`."""
+    return elements(stream, Sought(name="article", longest=LONGEST, around=_AROUND, ids=_IDS))
+
+
+def elements(stream: BufferedIOBase, sought: Sought) -> Iterator[Element | Torn | Ended]:
+    """Yield every element of a name in a stream, with any root; each is freed when the next is requested."""
     held = _Held()
-    parser = _Parser(b"", held)
+    parser = _Parser(b"", held, sought.name)
     again = outside = False
     twice = 0
     while True:
@@ -90,56 +121,58 @@ def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
         reason = parser.feed(chunk)
         while True:
             whole = 0
-            for element in parser.articles():
+            for element in parser.elements():
                 whole += 1
                 outside = False
                 yield element
-            _drop(held, whole)
+            _drop(held, whole, sought.end)
             reason = parser.torn or reason
             if reason is None:
                 break
-            broken = _START.search(held)
+            broken = sought.start.search(held)
             if not parser.open and not outside and (broken or _EXTRA in reason):
                 # The fault is before an article, which is read by itself: files that were put together are no XML.
                 outside = True
                 if broken and not _PROLOG.fullmatch(held, 0, broken.start()):
                     yield Torn(reason=reason, record=None)
                 lost = bytes(held)
-                if not _to_next(held, stream, 0)[0]:
+                if not _to_next(held, stream, 0, sought.start)[0]:
                     if not (again and _CLOSING.fullmatch(lost)):
                         yield Ended(reason=reason)
                     return
             else:
                 outside = False
                 lost = bytes(held[broken.start() :] if broken else held)
-                found, rest = _to_next(held, stream, broken.end() if broken else 0)
+                found, rest = _to_next(held, stream, broken.end() if broken else 0, sought.start)
                 if not found and again and _CLOSING.fullmatch(lost):
                     return
-                reason += _after(lost) if _FORBIDS in reason else ""
+                reason = _why(lost, reason, sought)
                 if not found and (broken is None or not _WHOLE.search(lost + rest)):
                     yield Ended(reason=reason)
                     return
-                yield Torn(reason=reason, record=_record(lost))
+                yield Torn(reason=reason, record=_record(lost, sought))
                 if not found:
                     return
             again = True
             twice += len(held)
             if twice > TWICE:
-                yield Ended(reason=f"more than {TWICE:,} bytes of broken articles")
+                yield Ended(reason=f"more than {TWICE:,} bytes of broken {sought.name}s")
                 return
-            parser = _Parser(_AROUND, held)
+            parser = _Parser(sought.around, held, sought.name)
             reason = parser.feed(bytes(held))
             if reason is None and not chunk:
                 reason = parser.feed(b"")
         if not chunk:
             return
-        if len(held) > LONGEST:
-            yield Ended(reason=f"an article of more than {LONGEST:,} bytes")
+        if len(held) > sought.longest:
+            yield Ended(
+                reason=f"{'an' if sought.name[0] in 'aeiou' else 'a'} {sought.name} of more than {sought.longest:,} bytes"
+            )
             return
 
 
 class _Held(bytearray):
-    """Bytes of a file since the last whole article."""
+    """Bytes of a file since the last whole record."""
 
     #: line ends of the file before them
     lines = 0
@@ -151,7 +184,7 @@ class _Held(bytearray):
 
 
 class _Parser:
-    def __init__(self, before: bytes, held: _Held) -> None:
+    def __init__(self, before: bytes, held: _Held, name: str) -> None:
         from lxml import etree
 
         #: line of the file in which it begins
@@ -164,7 +197,7 @@ class _Parser:
         self.torn: str | None = None
         self._parser = etree.XMLPullParser(
             events=("start", "end"),
-            tag="{*}article",
+            tag=f"{{*}}{name}",
             resolve_entities=False,
             load_dtd=False,
             no_network=True,
@@ -191,8 +224,8 @@ class _Parser:
             return f"no valid XML: {said}{f', in line {self._line + line:,}' if line else ''}"
         return None
 
-    def articles(self) -> Iterator[Element]:
-        """Those that have ended since, up to one that another begins in: no article holds another."""
+    def elements(self) -> Iterator[Element]:
+        """Those that have ended since, up to one that another begins in: no record holds another."""
         for event, found in self._parser.read_events():
             if event == "start" and self.open:
                 self.torn = "is not closed before the next begins"
@@ -212,22 +245,24 @@ def _forget(element: Element) -> None:
         del parent[0]
 
 
-def _drop(held: _Held, whole: int) -> None:
+def _drop(held: _Held, whole: int, closing: re.Pattern[bytes]) -> None:
     """Let go of so many articles from the beginning."""
     for _ in range(whole):
-        end = _END.search(held)
+        end = closing.search(held)
         # written in an encoding whose bytes say nothing: then nothing can be found in it later
         held.forget(end.end() if end else len(held))
 
 
-def _to_next(held: _Held, stream: BufferedIOBase, since: int) -> tuple[bool, bytes]:
+def _to_next(
+    held: _Held, stream: BufferedIOBase, since: int, start: re.Pattern[bytes]
+) -> tuple[bool, bytes]:
     """Let go of everything before the next article that begins behind ``since``.
 
     Returns:
         Whether there is one; if not, the last bytes of a stream that could be read to its end.
     """
     while True:
-        found = _START.search(held, since)
+        found = start.search(held, since)
         if found is not None:
             held.forget(found.start())
             return True, b""
@@ -242,14 +277,25 @@ def _to_next(held: _Held, stream: BufferedIOBase, since: int) -> tuple[bool, byt
         held += chunk
 
 
-def _record(lost: bytes) -> str | None:
-    found = _ID.search(_END.split(lost, maxsplit=1)[0])
-    if found is None:
+def _record(lost: bytes, sought: Sought) -> str | None:
+    found = sought.ids and sought.ids.search(sought.end.split(lost, maxsplit=1)[0])
+    if not found:
         return None
     kind, name = found[1].decode(), found[2].decode()
     if kind.startswith("pmc"):
         return f"pmcid:PMC{name.upper().removeprefix('PMC')}"
     return f"{kind}:{name}"
+
+
+def _why(lost: bytes, reason: str, sought: Sought) -> str:
+    """Return what is wrong with a record, as far as its bytes show it; else what the parser said.
+
+    Without a document type a parser passes over a name that is not defined, and stops later for another reason.
+    """
+    record = sought.end.split(lost, maxsplit=1)[0]
+    if b"DOCTYPE" not in sought.around and (name := _NAMED.search(record)):
+        return f"no valid XML: {name[0].decode()} is not defined"
+    return reason + (_after(record) if _FORBIDS in reason else "")
 
 
 def _after(lost: bytes) -> str:

@@ -44,15 +44,50 @@ def test_no_entity_is_expanded_and_a_file_that_declares_any_is_not_read(tmp_path
     assert "entities" in bad.reason
 
 
-def test_records_before_a_break_are_kept(tmp_path: Path) -> None:
-    content = made(endnote_record(), endnote_record("Sand &c <")).replace(b"&c <", b"&c; < ")
-    first, bad = items(tmp_path, content)
-    assert isinstance(first, Record)
-    assert isinstance(bad, BadFile)
-    assert bad.line == 1
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (b"\x0b", "U+000B"),
+        (b"&#11;", "U+000B"),
+        (b"&#x1F;", "U+001F"),
+        (b"\x00", ""),
+        (b"\xff\xfe", ""),
+        (b"&c;", "&c; is not defined"),
+        (b"salt & sand", "no name"),
+        (b"p < 0.05", "invalid element name"),
+        (b"<b>", "Opening and ending tag mismatch"),
+        (b"</abstract>", "Opening and ending tag mismatch"),
+        (b"<!-- ", ""),
+    ],
+)
+@pytest.mark.parametrize(("before", "behind"), [(0, 3), (2, 1), (150, 150), (3, 0)])
+def test_a_fault_costs_its_record(
+    tmp_path: Path, fault: bytes, said: str, before: int, behind: int
+) -> None:
+    whole, torn = endnote_record("Salt helped. " * 40), endnote_record("Sand @ helped.")
+    content = made(*[whole] * before, torn, *[whole] * behind).replace(b"@", fault)
+    found = items(tmp_path, content)
+    (bad,) = (item for item in found if not isinstance(item, Record))
+    assert isinstance(bad, BadRecord)
+    assert len(found) == before + 1 + behind
+    assert found.index(bad) == before
+    assert said in bad.reason
+
+
+def test_a_stream_that_breaks_off_ends_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.xml.gz"
     path.write_bytes(gzip.compress(ENDNOTE)[:-9])
     assert isinstance(list(endnote.read(path))[-1], BadFile)
+
+
+@pytest.mark.parametrize(
+    "between", [b"", b"\n", b"\xef\xbb\xbf<?xml version='1.0'?>", b"<!-- a -->"]
+)
+def test_several_files_in_one(tmp_path: Path, between: bytes) -> None:
+    content = made(endnote_record(), endnote_record())
+    bare = content[content.index(b"<xml") :]
+    found = items(tmp_path, content + between + bare)
+    assert [type(item) for item in found] == [Record] * 4
 
 
 def test_a_record_without_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
