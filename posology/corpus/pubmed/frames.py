@@ -54,6 +54,12 @@ _ENCODINGS = re.compile(r"(?P<default>utf-?8|us-ascii|ascii)|iso-8859-\d{1,2}|wi
 #: comments, sections of characters and instructions begin so
 _SPECIAL = re.compile(rb"<[!?]")
 _BEYOND = re.compile(rb"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
+#: begins a document
+_DOCUMENT = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:<\?xml\s|<!DOCTYPE\s|<(?:" + "|".join(SETS).encode() + rb")[\s/>])"
+)
+#: characters in a message
+_SHOWN = 30
 _PMID_TAG = re.compile(rb"<PMID[\s/>]")
 
 
@@ -91,19 +97,30 @@ class Prolog:
 
 
 def frames(path: Path) -> Iterator[Prolog | Frame]:
-    """Yield a file's prolog, then its records in order.
+    """Yield a file's prolog, then its records in order; of several documents in one file one after the other.
 
     Raises:
         BadFile: it is not a PubMed file, or cannot be read further; raised after the records before the fault.
     """
     with opened(path) as window:
-        prolog = _prolog(window, path)
-        yield prolog
-        if prolog.empty:
-            return
-        cut = _Cutter(window, SETS[prolog.root], str(path))
-        single = prolog.root in SETS[prolog.root]
-        yield from cut.records(None if single else prolog.root.encode())
+        more = True
+        while more:
+            prolog = _prolog(window, path)
+            yield prolog
+            if not prolog.empty:
+                cut = _Cutter(window, SETS[prolog.root], str(path))
+                single = prolog.root in SETS[prolog.root]
+                yield from cut.records(None if single else prolog.root.encode())
+            more = _another(window, path)
+
+
+def named_root(start: bytes) -> str | None:
+    """Return the name of the root element in the beginning of a text that need not be XML; ``None``: there is none."""
+    at = len(_BOM) if start.startswith(_BOM) else 0
+    while found := _DECLARATION.match(start, at):
+        at = found.end()
+    root = _ROOT.match(start, at)
+    return None if root is None else root["name"].decode().rpartition(":")[2]
 
 
 def _prolog(window: Window, path: Path) -> Prolog:
@@ -113,8 +130,8 @@ def _prolog(window: Window, path: Path) -> Prolog:
         raise BadFile(window.broken or "is empty", path=str(path))
     if window.buffer.startswith(_WIDE):
         raise BadFile("encoded as UTF-16 or UTF-32: PubMed files must be UTF-8", path=str(path))
-    if window.buffer.startswith(_BOM):
-        window.at = len(_BOM)
+    if window.buffer.startswith(_BOM, window.at):
+        window.at += len(_BOM)
     encoding = None
     while True:
         found = _DECLARATION.match(window.buffer, window.at)
@@ -175,7 +192,6 @@ class _Cutter:
                 raise self._cut_off(f"ends before </{(root or b'').decode()}>: it is not whole")
             if root is not None and _closes(window.buffer, window.at, root):
                 window.at = window.buffer.index(b">", window.at) + 1
-                self._nothing_more()
                 return
             for opening, closing in ((b"<!--", b"-->"), (b"<?", b"?>")):
                 if window.buffer.startswith(opening, window.at):
@@ -318,20 +334,43 @@ class _Cutter:
     def _cut_off(self, reason: str) -> BadFile:
         return BadFile(self._window.broken or reason, path=self._path)
 
-    def _nothing_more(self) -> None:
-        window = self._window
-        while True:
-            window.drop()
-            window.skip_space()
-            if not len(window):
-                if window.broken is not None:
-                    raise self._cut_off("")
-                return
-            window.need(_HEAD)
-            found = _BEYOND.match(window.buffer, window.at)
-            if found is None:
-                raise BadFile("goes on after its end", path=self._path)
-            window.at = found.end()
+
+def _another(window: Window, path: Path) -> bool:
+    """Return whether another document follows in the file, as in the output of several calls of efetch.
+
+    Raises:
+        BadFile: something else does, or the stream breaks off.
+    """
+    while True:
+        window.drop()
+        window.skip_space()
+        if not len(window):
+            if window.broken is not None:
+                raise BadFile(window.broken, path=str(path))
+            return False
+        window.need(_HEAD)
+        if _DOCUMENT.match(window.buffer, window.at):
+            return True
+        found = _BEYOND.match(window.buffer, window.at)
+        if found is None:
+            raise BadFile(_beyond(window), path=str(path))
+        window.at = found.end()
+
+
+def _beyond(window: Window) -> str:
+    """Return what stands behind a document and is none, and how much of it."""
+    shown = bytes(window.buffer[window.at : window.at + _SHOWN]).decode(errors="replace")
+    left = len(window)
+    window.at = len(window.buffer)
+    window.drop()
+    while window.fill():
+        left += len(window)
+        window.at = len(window.buffer)
+        window.drop()
+    return (
+        f"goes on after its end with what is no PubMed file ({shown!r}): the last {left:,} bytes are not read; "
+        "save each reply in a file of its own"
+    )
 
 
 def _closes(buffer: bytearray, at: int, tag: bytes) -> bool:

@@ -264,9 +264,19 @@ def test_what_comes_after_the_end(tmp_path: Path) -> None:
     content = document(FIVE[0])
     (only,) = items_of(tmp_path, content + b"\n<!-- done --><?pi?>\n")
     assert shown(only) == "1 pmid:1"
-    _, bad = items_of(tmp_path, content + content, valid=False)
+    _, bad = items_of(tmp_path, content + b"\n<html>Error 502</html>\n", valid=False)
     assert isinstance(bad, BadFile)
-    assert (bad.line, bad.reason) == (1, "goes on after its end")
+    assert bad.line == 1
+    assert "the last 23 bytes are not read" in bad.reason
+
+
+def test_several_replies_in_one_file(tmp_path: Path) -> None:
+    """As efetch's output is joined; one that holds nothing, and a record by itself."""
+    empty = b"\n<?xml version='1.0'?>\n<PubmedArticleSet></PubmedArticleSet>"
+    joined = document(*FIVE[:2]) + empty + b"\xef\xbb\xbf" + document(FIVE[2]) + FIVE[3].encode()
+    assert [shown(item) for item in items_of(tmp_path, joined, valid=False)] == [
+        f"{number} pmid:{number}" for number in range(1, 5)
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "UTF-8", "us-ascii", "iso-8859-1", "windows-1252"])
