@@ -16,6 +16,10 @@ from pydantic import (
     ValidationError,
 )
 
+from posology.corpus.pubmed.relations import RETRACTED_TYPE
+from posology.corpus.pubmed.words import visible
+from posology.corpus.references.markup import unmarked
+from posology.corpus.references.standing import says_retracted
 from posology.text.names import joined, kept, people, person
 from posology.types import Passage
 
@@ -62,9 +66,14 @@ def _words(value: str) -> str:
 
 
 def _text(value: str) -> str:
-    if not value.strip():
+    shown = unmarked(visible(value))
+    if not shown.strip():
         raise ValueError("must not be empty")
-    return _words(value)
+    return _words(shown)
+
+
+def _title(value: object) -> object:
+    return unmarked(visible(value)) if isinstance(value, str) else _none_is_blank(value)
 
 
 def _pmid(value: object) -> object:
@@ -155,7 +164,7 @@ class _Line(_Named):
     text: Annotated[str, AfterValidator(_text)] = Field(
         validation_alias=AliasChoices("text", "content", "contents")
     )
-    title: Annotated[_Words, BeforeValidator(_none_is_blank)] = ""
+    title: Annotated[_Words, BeforeValidator(_title)] = ""
     pmid: Annotated[str | None, BeforeValidator(_pmid)] = Field(
         default=None, validation_alias=AliasChoices("pmid", "PMID")
     )
@@ -197,7 +206,10 @@ def parse(line: bytes) -> Passage:
     except ValidationError as error:
         reason = _reason(error.errors(include_url=False)[0])
         raise RecordError(reason, record=_id(line)) from None
-    passage = Passage(**{name: getattr(fields, name) for name in _FIELDS})
+    given = {name: getattr(fields, name) for name in _FIELDS}
+    if RETRACTED_TYPE in fields.publication_types or says_retracted(fields.title):
+        given["retracted"] = True
+    passage = Passage(**given)
     if fields.contents is None:
         return passage
     return of_medrag(passage, wiki_id=fields.wiki_id)
@@ -221,14 +233,6 @@ def _reason(error: ErrorDetails) -> str:
         case "missing":
             return f"{where}: is missing"
     return f"{where}: {message[:1].lower()}{message[1:]}"
-
-
-_RETRACTED = re.compile(r"\W{0,10}retracted(?: article| paper)?\s*[:\].–—]", re.IGNORECASE)
-
-
-def says_retracted(title: str) -> bool:
-    """Return whether a title begins like that of a retracted article: ``RETRACTED: …``, ``[Retracted] …``."""
-    return _RETRACTED.match(title) is not None
 
 
 def of_medrag(passage: Passage, *, wiki_id: object = None) -> Passage:

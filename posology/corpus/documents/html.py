@@ -22,8 +22,8 @@ from posology.corpus.gaps import Gaps, told
 from posology.corpus.items import Item
 from posology.corpus.pieces import pack
 from posology.corpus.pubmed.dates import written_date
-from posology.corpus.record import says_retracted
 from posology.corpus.references import fields
+from posology.corpus.references.standing import says_retracted
 from posology.text.names import kept, person
 from posology.types import Passage
 

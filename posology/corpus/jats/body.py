@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from posology.corpus.jats.text import FLOATS, flat, language, line
 from posology.corpus.pieces import Piece, pack, words
+from posology.corpus.references.markup import unmarked
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -49,7 +50,8 @@ def abstract(article: Element) -> Iterator[Piece]:
     chosen = [one for one in chosen if language(one[0]) in read] or chosen[:1]
     chosen.sort(key=lambda pair: bool(pair[1]))
     for place, (element, kind) in enumerate(chosen):
-        text = "\n".join(_lines(element))
+        # publishers also put the encoded HTML of their pages there
+        text = unmarked("\n".join(_lines(element)))
         heading = ABSTRACT
         if place:
             own = line(element.find("title")) or kind.replace("-", " ").capitalize()

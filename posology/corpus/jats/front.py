@@ -11,7 +11,8 @@ from posology.corpus.items import NoticeKind
 from posology.corpus.jats.dates import published
 from posology.corpus.jats.kinds import LANGUAGES, PUBLICATION_TYPES, SUBJECTS
 from posology.corpus.jats.text import flat, line
-from posology.corpus.record import says_retracted
+from posology.corpus.references.markup import unmarked
+from posology.corpus.references.standing import says_retracted
 from posology.text.names import group, joined, kept, person
 from posology.types import Passage
 
@@ -140,7 +141,7 @@ def _title(meta: Element) -> str:
     title = line(group.find("article-title"))
     for subtitle in filter(None, map(line, group.findall("subtitle"))):
         title += f"{'' if not title or title[-1] in ':.?!' else ':'} {subtitle}"
-    return title.strip()
+    return unmarked(title).strip()
 
 
 def _journal(article: Element) -> str | None:

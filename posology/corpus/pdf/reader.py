@@ -17,7 +17,7 @@ from posology.corpus.pdf.margins import without_heads
 from posology.corpus.pdf.process import Unreadable, glyphs
 from posology.corpus.pdf.title import titled
 from posology.corpus.pieces import Piece, pack
-from posology.corpus.record import says_retracted
+from posology.corpus.references.standing import says_retracted
 from posology.types import Pages, Passage
 
 SUFFIXES = (".pdf",)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posology.corpus import checksums
-from posology.corpus.items import Deletion, Item, Notice, Record, sentence
+from posology.corpus.items import Deletion, Item, sentence
 from posology.corpus.pubmed.frames import DELETIONS, SETS, Frame, Prolog, frames
 from posology.corpus.pubmed.record import Parsed, article, chapter
 from posology.corpus.pubmed.relations import pmid_of
@@ -126,13 +126,7 @@ def _items(frame: Frame, parser: XMLParser, path: Path, first: int) -> Iterator[
     if frame.tag in DELETIONS:
         yield from _deletions(element, path, first)
         return
-    parsed = _parse(element)
-    for warned in parsed.warned:
-        yield Notice(target=warned.target, kind=warned.kind, by=warned.by, path=path, line=first)
-    if parsed.passage is None:
-        yield BadRecord(parsed.reason, path=str(path), line=first, record=parsed.id)
-    else:
-        yield Record(passage=parsed.passage, path=path, line=first, row=first - 1)
+    yield from _parse(element).items(path=path, line=first, row=first - 1)
 
 
 def _parse(element: _Element) -> Parsed:

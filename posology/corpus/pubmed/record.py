@@ -6,14 +6,19 @@ Which field is taken from which element: ``docs/concepts/pubmed-xml.md``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from posology.corpus.items import Item, Notice, Record
 from posology.corpus.pubmed.dates import Date, best_known, date_of
 from posology.corpus.pubmed.relations import Warned, pmid_of, relations
 from posology.corpus.pubmed.trials import trials
 from posology.corpus.pubmed.words import plain, words
+from posology.corpus.references.markup import remarks, unmarked
+from posology.corpus.references.standing import says_retracted
+from posology.errors import BadRecord
 from posology.text.names import group, joined, kept
 from posology.types import Passage
 
@@ -47,6 +52,23 @@ class Parsed:
     reason: str = ""
     #: notices of other records, and of itself for its copies
     warned: tuple[Warned, ...] = ()
+    #: what of it could not be read, or was not understood, although there is a passage
+    remarks: tuple[str, ...] = ()
+
+    def items(self, *, path: Path, line: int, row: int) -> Iterator[Item]:
+        """Yield its notices, what is wrong with it, and last its passage, all of one place.
+
+        Args:
+            path: its file.
+            line: its place.
+            row: its number among the records of the file, from 0.
+        """
+        for one in self.warned:
+            yield Notice(target=one.target, kind=one.kind, by=one.by, path=path, line=line)
+        for remark in self.remarks if self.passage else (self.reason,):
+            yield BadRecord(remark, path=str(path), line=line, record=self.id)
+        if self.passage is not None:
+            yield Record(passage=self.passage, path=path, line=line, row=row)
 
 
 def article(citation: _Element, data: _Element | None) -> Parsed:
@@ -76,10 +98,11 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
     mesh = _texts(
         citation, "MeshHeadingList/MeshHeading/DescriptorName", "SupplMeshList/SupplMeshName"
     )
+    title = _title(found)
     passage = Passage(
         id=own,
         text=text,
-        title=_title(found),
+        title=title,
         pmid=number,
         journal=_first(
             citation.find("MedlineJournalInfo/MedlineTA"),
@@ -90,7 +113,8 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
         published=None if published is None else str(published),
         publication_types=types,
         mesh=mesh,
-        retracted=related.retracted,
+        # Cochrane's withdrawn reviews have no other mark
+        retracted=related.retracted or says_retracted(title),
         concern=related.concern,
         source=SOURCE,
         doi=_doi(_valid_locations(found), _identifiers(data, "doi")),
@@ -100,7 +124,9 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
         same_work=related.same_work,
         authors=_authors(found.iterfind("AuthorList/Author")),
     )
-    return Parsed(id=own, passage=passage, warned=warned)
+    return Parsed(
+        id=own, passage=passage, warned=warned, remarks=tuple(remarks(f"{title}\n{text}"))
+    )
 
 
 def chapter(document: _Element, data: _Element | None) -> Parsed:
@@ -172,7 +198,7 @@ def _abstract(article: _Element, citation: _Element) -> tuple[str, str]:
 def _sections(abstract: _Element | None) -> str:
     lines = []
     for section in () if abstract is None else abstract.iterfind("AbstractText"):
-        text = words(section)
+        text = _words(section)
         label = plain(section.get("Label")).rstrip(": ")
         if text:
             lines.append(text if label.lower() in _NO_LABEL else f"{label}: {text}")
@@ -181,7 +207,12 @@ def _sections(abstract: _Element | None) -> str:
 
 def _title(article: _Element) -> str:
     """Return the title in English; else the original one."""
-    return english(words(article.find("ArticleTitle"))) or words(article.find("VernacularTitle"))
+    return english(_words(article.find("ArticleTitle"))) or _words(article.find("VernacularTitle"))
+
+
+def _words(element: _Element | None) -> str:
+    """Return the words of an element, without markup that publishers encoded as text."""
+    return plain(unmarked(words(element)))
 
 
 def english(title: str = "") -> str:

@@ -45,11 +45,16 @@ def words(element: _Element | None) -> str:
     return plain(line.text)
 
 
+def visible(text: str) -> str:
+    """Return text without characters that are not shown: with a soft hyphen in it, no search finds a word."""
+    return _UNSEEN.sub("", text)
+
+
 def plain(text: str | None) -> str:
     """Return text on one line, without invisible characters, in NFC."""
     if not text:
         return ""
-    shown = _CONTROL.sub(_of_windows, _SPACE.sub(" ", _UNSEEN.sub("", text)))
+    shown = _CONTROL.sub(_of_windows, _SPACE.sub(" ", visible(text)))
     return unicodedata.normalize("NFC", shown).strip()
 
 

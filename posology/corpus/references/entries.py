@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from posology.corpus.decoding import FAULTS, message
-from posology.corpus.items import Item, Notice, Record
+from posology.corpus.items import Item
 from posology.corpus.pubmed.record import Parsed
-from posology.errors import BadFile, BadRecord
+from posology.errors import BadFile
 
 #: texts by the name of their field, in the order of the file
 Values: TypeAlias = Mapping[str, Sequence[str]]
@@ -25,6 +25,8 @@ class Entry:
     values: Values = field(default_factory=dict)
     #: why it cannot be read; empty: it can
     reason: str = ""
+    #: what of it was not understood
+    remarks: tuple[str, ...] = ()
 
 
 class Unreadable(Exception):
@@ -48,7 +50,9 @@ def items(entries: Entries, build: Build, path: Path, *, after: int) -> Iterator
             last = entry.line
             if last > after:
                 parsed = Parsed(reason=entry.reason) if entry.reason else build(entry.values, path)
-                yield from _items(parsed, path=path, line=last, row=row)
+                if entry.remarks and parsed.passage is not None:
+                    parsed = replace(parsed, remarks=entry.remarks + parsed.remarks)
+                yield from parsed.items(path=path, line=last, row=row)
         if not last:
             yield BadFile("holds no record", path=str(path))
     except Unreadable as error:
@@ -66,12 +70,3 @@ def count(entries: Entries, path: Path) -> int:
     except (Unreadable, *FAULTS):
         pass  # `items` reports it with its line
     return found
-
-
-def _items(parsed: Parsed, *, path: Path, line: int, row: int) -> Iterator[Item]:
-    for one in parsed.warned:
-        yield Notice(target=one.target, kind=one.kind, by=one.by, path=path, line=line)
-    if parsed.passage is None:
-        yield BadRecord(parsed.reason, path=str(path), line=line, record=parsed.id)
-    else:
-        yield Record(passage=parsed.passage, path=path, line=line, row=row)

@@ -13,12 +13,14 @@ from pathlib import Path
 
 from posology.corpus.decoding import undecoded
 from posology.corpus.drafts import file_id
+from posology.corpus.items import NoticeKind
 from posology.corpus.jats.kinds import LANGUAGES, SUBJECTS
 from posology.corpus.pubmed.dates import best_known, written_date
 from posology.corpus.pubmed.record import Parsed
-from posology.corpus.pubmed.relations import RETRACTED_TYPE
+from posology.corpus.pubmed.relations import RETRACTED_TYPE, Warned
 from posology.corpus.pubmed.words import plain
-from posology.corpus.record import MAX_ID, says_retracted
+from posology.corpus.record import MAX_ID
+from posology.corpus.references import markup, standing
 from posology.corpus.references.entries import Values
 from posology.text.names import kept, person
 from posology.types import Passage
@@ -44,29 +46,34 @@ _PMID_NOTE = re.compile(
     r"|https?://(?:www\.)?(?:pubmed\.ncbi\.nlm\.nih\.gov|ncbi\.nlm\.nih\.gov/pubmed)/)([1-9][0-9]{0,11})\b",
     re.IGNORECASE | re.MULTILINE,
 )
+#: Wiley's of the nineties hold pages in angle brackets: 17:15/16<1661::AID-SIM968>3.0.CO;2-2
+_DOI = r"10\.[0-9]{4,9}/[^\s\"<>]+(?:<[^\s\"<>/]*:[^\s\"<>/]*>[^\s\"<>]*)?"
 _DOI_NOTE = re.compile(
-    r"^\W{0,3}(?:https?://(?:dx\.)?doi\.org/|doi\b[\s:]{0,3})(10\.[0-9]{4,9}/[^\s\"<>]+)",
+    rf"^\W{{0,3}}(?:https?://(?:dx\.)?doi\.org/|doi\b[\s:]{{0,3}})({_DOI})",
     re.IGNORECASE | re.MULTILINE,
 )
 _PMCID_NOTE = re.compile(
     r"^\W{0,3}(?:PMCID\b[\s:]{0,3}|https?://[\w.]{1,60}/(?:pmc/)?articles/)PMC\s?([1-9][0-9]{0,11})\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_MEDLINE = re.compile(r"medline|pubmed|\bNLM\b", re.IGNORECASE)
-_DOI_IN = re.compile(r"(10\.[0-9]{4,9}/[^\s\"<>]+)")
+_MEDLINE = re.compile(r"medline|pubmed|\bNLM\b|\AMED\Z", re.IGNORECASE)
+_DOI_IN = re.compile(f"({_DOI})")
 _PMCID_IN = re.compile(r"\bPMC\s?([1-9][0-9]{0,11})\b", re.IGNORECASE)
 _SEVERAL = re.compile(r"\s*[;|\n]\s*")
 _CODE = re.compile(r"[a-z]{3}")
-_YES = frozenset({"1", "yes", "true", "y", "retracted"})
+_YES = frozenset({"1", "1.0", "yes", "true", "t", "y", "retracted", "withdrawn"})
 
 #: publication types in the words of Scopus, Embase, Web of Science and Zotero
-_TYPES = SUBJECTS | {
-    "article": "Journal Article",
-    "journal article": "Journal Article",
-    "journalarticle": "Journal Article",
-    "original article": "Journal Article",
-    "retracted": RETRACTED_TYPE,
-}
+_TYPES = (
+    SUBJECTS
+    | standing.TYPES
+    | {
+        "article": "Journal Article",
+        "journal article": "Journal Article",
+        "journalarticle": "Journal Article",
+        "original article": "Journal Article",
+    }
+)
 _NAMES = {
     "arabic": "ara", "bulgarian": "bul", "chinese": "chi", "croatian": "hrv", "czech": "cze", "danish": "dan",
     "dutch": "dut", "english": "eng", "finnish": "fin", "french": "fre", "german": "ger", "greek": "gre",
@@ -91,19 +98,21 @@ def parsed(values: Values, path: Path, *, source: str) -> Parsed:
         for value in values.get(name, ()):
             if wrong := undecoded(value):
                 return Parsed(id=_identifier(values), reason=f"{name}: {wrong}")
-    given = line_of(values, "pmid")
+    given = _given_pmid(values)
     pmid, doi, pmcid = _pmid(values), doi_of(values), _pmcid(values)
-    text = next((text for text in map(body, values.get("text", ())) if text), "")
+    text = bodies(values.get("text", ()))
     title = line_of(values, "title")
     known = _identifier(values)
     own = known or _own(values, path, title, text)
+    warned = _warned(title, text, own, doi)
     if given and pmid is None:
         return Parsed(id=known, reason=f"pmid: must be a PubMed identifier (got {given[:40]!r})")
     if not text:
         named = f' ("{title[:_SHOWN]}")' if title and known is None else ""
-        return Parsed(id=known, reason=f"has no abstract{named}")
+        return Parsed(id=known, reason=f"has no abstract{named}", warned=warned if known else ())
     published = best_known(written_date(plain(date)) for date in values.get("date", ()))
-    types = _types(values)
+    types = _types(values, title)
+    notes = values.get("notes", ())
     return Parsed(
         id=own,
         passage=Passage(
@@ -118,8 +127,13 @@ def parsed(values: Values, path: Path, *, source: str) -> Parsed:
             mesh=tuple(dict.fromkeys(several(values.get("mesh", ())))),
             retracted=(
                 RETRACTED_TYPE in types
-                or says_retracted(title)
+                or standing.says_retracted(title)
                 or line_of(values, "retracted").lower() in _YES
+                or standing.noted(notes, NoticeKind.RETRACTION)
+            ),
+            concern=(
+                standing.OF_CONCERN in map(str.casefold, several(values.get("types", ())))
+                or standing.noted(notes, NoticeKind.CONCERN)
             ),
             source=source,
             doi=doi,
@@ -127,6 +141,8 @@ def parsed(values: Values, path: Path, *, source: str) -> Parsed:
             languages=_languages(values),
             authors=kept(person(clean(name)) for name in values.get("authors", ())),
         ),
+        warned=warned,
+        remarks=tuple(markup.remarks(f"{title}\n{text}")),
     )
 
 
@@ -137,8 +153,8 @@ def line_of(values: Values, name: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return text without control characters, blank lines and superfluous white space."""
-    lines = map(plain, _CONTROL.sub(" ", text).splitlines())
+    """Return text without markup, control characters, blank lines and superfluous white space."""
+    lines = map(plain, markup.unmarked(_CONTROL.sub(" ", text)).splitlines())
     return "\n".join(line for line in lines if line)
 
 
@@ -147,6 +163,26 @@ def body(text: str) -> str:
     shown = clean(text)
     bare = shown.strip("[]().").lower()
     return "" if bare in _NONE or _NO_ABSTRACT.fullmatch(bare) else shown
+
+
+def bodies(texts: Iterable[str]) -> str:
+    """Return an abstract that may stand in several fields: those that differ, joined by line ends."""
+    found: list[str] = []
+    for text in dict.fromkeys(filter(None, map(body, texts))):
+        # of one that another holds, the longer
+        if not any(text in other for other in found):
+            found = [other for other in found if other not in text]
+            found.append(text)
+    return "\n".join(found)
+
+
+def first_body(given: Iterable[Sequence[str]]) -> list[str]:
+    """Return the values of the first of several fields that holds an abstract, or of one that goes on where it ends."""
+    found: list[str] = []
+    for texts in filter(lambda texts: any(map(body, texts)), given):
+        if not found or any(body(text).startswith(bodies(found)) for text in texts):
+            found = list(texts)
+    return found
 
 
 def several(values: Iterable[str]) -> list[str]:
@@ -167,7 +203,7 @@ def doi_of(values: Values) -> str | None:
 def _found(values: Values, **patterns: re.Pattern[str]) -> str | None:
     for name, pattern in patterns.items():
         for value in values.get(name, ()):
-            if found := pattern.search(value):
+            if found := pattern.search(markup.decoded(value)):
                 return found[1]
     return None
 
@@ -190,8 +226,14 @@ def _own(values: Values, path: Path, title: str, text: str) -> str:
     return f"{file_id(path)}:{key}"
 
 
+def _given_pmid(values: Values) -> str:
+    given = line_of(values, "pmid")
+    # how some tools write that there is none
+    return given if given.strip("0.") else ""
+
+
 def _pmid(values: Values) -> str | None:
-    if given := line_of(values, "pmid"):
+    if given := _given_pmid(values):
         found = _PMID.fullmatch(given) or _PMID_NOTE.search(given)
         return found[1] if found else None
     if noted := _found(values, notes=_PMID_NOTE):
@@ -207,9 +249,20 @@ def _pmcid(values: Values) -> str | None:
     return found and f"PMC{found}"
 
 
-def _types(values: Values) -> tuple[str, ...]:
-    known = (_TYPES.get(text.casefold()) for text in several(values.get("types", ())))
+def _types(values: Values, title: str) -> tuple[str, ...]:
+    known = [_TYPES.get(text.casefold()) for text in several(values.get("types", ()))]
+    if notice := standing.notice_of(title):
+        known.append(standing.NOTICE_TYPES[notice])
     return tuple(dict.fromkeys(name for name in known if name))
+
+
+def _warned(title: str, text: str, own: str, doi: str | None) -> tuple[Warned, ...]:
+    """Return the notices that a reference gives of others, as far as it names them."""
+    return tuple(
+        Warned(kind=kind, target=f"doi:{other}", by=own)
+        for other, kind in dict.fromkeys(standing.named(title, text))
+        if other != doi
+    )
 
 
 def _languages(values: Values) -> tuple[str, ...]:

@@ -185,11 +185,10 @@ def test_what_a_parser_of_the_whole_file_reads_is_read_the_same(
     root = etree.fromstring(content, etree.XMLParser(remove_comments=True, remove_pis=True))
     expected = [one.findtext("MedlineCitation/PMID") for one in root.iterfind("PubmedArticle")]
     texts = [plain("".join(map(str, section.itertext()))) for section in root.iter("AbstractText")]
-    items = items_of(content)
-    assert [item.passage.pmid for item in items if isinstance(item, Record)] == numbers
-    assert expected == numbers
-    assert [item.passage.text for item in items if isinstance(item, Record)] == texts
-    assert len(items) == len(numbers) == places(content)
+    items = [item for item in items_of(content) if isinstance(item, Record)]
+    assert [item.passage.pmid for item in items] == numbers == expected
+    assert [item.passage.text for item in items] == texts
+    assert places(content) == len(numbers)
 
 
 @given(st.binary(max_size=300), st.integers(min_value=0, max_value=2_000))
