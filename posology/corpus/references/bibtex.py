@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from posology.errors import ReaderUnavailable
 from posology.text import names
 
 if TYPE_CHECKING:
-    from bibtexparser.model import Block
+    from bibtexparser.model import Block, Field, String
 
 SUFFIXES = (".bib", ".bib.gz", ".bibtex")
 #: characters of a file, which is held whole
@@ -33,10 +34,25 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "pmcid": ("pmcid", "pmc"),
     "journal": ("shortjournal", "journal", "journaltitle", "booktitle"),
     "date": ("date", "year"),
+    # as Scopus calls its documents
+    "types": ("type", "document_type"),
     "languages": ("language", "langid"),
     "notes": ("note", "annote", "annotation", "url"),
 }
 _BRACES = str.maketrans("", "", "{}")
+#: outside of entries
+_ENTRY = re.compile(
+    r"^[ \t]{0,8}[A-Za-z]{3,20}\s{0,3}[{(]\s{0,3}[^\s,{}=]{1,200},\s{0,99}[\w-]{1,40}\s{0,9}=",
+    re.MULTILINE,
+)
+#: one part of a value that others are joined to by #
+_PART = re.compile(r"\s*(?:(?P<name>[^\s#\"{}(),=%]+)|(?P<open>[\"{]))")
+_MARK = re.compile(r"(?<!\\)[{}\"]")
+_JOIN = re.compile(r"\s*#")
+#: fields that name no string of a style's
+_TEXTS = frozenset({"abstract", "title"})
+#: strings within strings
+_DEPTH = 10
 _TYPES = {"article": "journal article"}
 
 
@@ -85,7 +101,6 @@ def _build(values: Values, path: Path) -> Parsed:
 def _authors(text: str) -> Iterator[str]:
     """Yield the names of a field; one that is not LaTeX as it stands, since no statement rests on it."""
     from bibtexparser.middlewares.names import (
-        InvalidNameError,
         parse_single_name_into_parts,
         split_multiple_persons_names,
     )
@@ -97,7 +112,7 @@ def _authors(text: str) -> Iterator[str]:
                 plain_of(" ".join(words))
                 for words in (found.von + found.last, found.first, found.jr)
             ]
-        except (InvalidNameError, LatexError):
+        except Exception:  # noqa: BLE001 - whatever it raises is of one name
             yield names.group(name.translate(_BRACES))
             continue
         yield names.joined(*parts) if parts[1] else names.group(parts[0])
@@ -111,21 +126,24 @@ def _entries(path: Path) -> Iterator[Entry]:
     if text is None:
         raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
     try:
-        blocks = parse_string(text).blocks
+        library = parse_string(text)
     except Exception as error:  # noqa: BLE001 - of a damaged file it lets anything through
         raise Unreadable(f"not BibTeX: {sentence(str(error)[:200])}") from None
+    strings = {name.lower(): one for name, one in library.strings_dict.items()}
     last = 0
-    for block in blocks:
-        entry = _entry(block, last)
+    for block in library.blocks:
+        entry = _entry(block, last, strings)
         if entry is not None:
             last = entry.line
             yield entry
 
 
-def _entry(block: Block, last: int) -> Entry | None:
+def _entry(block: Block, last: int, strings: Mapping[str, String]) -> Entry | None:
     """Return what a block holds; ``None``: it is not an entry. Of two on one line the second counts as the next line's."""
     from bibtexparser.model import (
         DuplicateBlockKeyBlock,
+        DuplicateFieldKeyBlock,
+        ImplicitComment,
         ParsingFailedBlock,
     )
     from bibtexparser.model import (
@@ -136,17 +154,100 @@ def _entry(block: Block, last: int) -> Entry | None:
     key = True
     if isinstance(block, DuplicateBlockKeyBlock) and block.ignore_error_block is not None:
         block, key = block.ignore_error_block, False
+    twice = False
+    if isinstance(block, DuplicateFieldKeyBlock) and block.ignore_error_block is not None:
+        # its values still have their marks
+        block, twice = block.ignore_error_block, True
     if isinstance(block, ParsingFailedBlock):
         reason = " ".join(str(block.error).split())[:200] or "a brace or comma is missing"
         return Entry(line=line, reason=f"not a BibTeX entry: {sentence(reason)}")
+    if isinstance(block, ImplicitComment) and _ENTRY.search(block.comment):
+        return Entry(
+            line=line, reason="text outside of entries that looks like one: is its @ missing?"
+        )
     if not isinstance(block, Reference):
         return None
-    given = {field.key.lower(): str(field.value) for field in block.fields}
+    given: dict[str, list[str]] = {}
+    try:
+        for field in block.fields:
+            given.setdefault(field.key.lower(), []).append(_value(field, strings, raw=twice))
+    except _NotValue as error:
+        return Entry(line=line, reason=f"not a BibTeX entry: {error}")
     values = {
-        name: [given[one] for one in known if one in given] for name, known in _FIELDS.items()
+        name: [text for one in known for text in given.get(one, ())]
+        for name, known in _FIELDS.items()
     }
     values["key"] = [block.key] if key else []
-    values["types"] = [_TYPES.get(block.entry_type.lower(), "")]
-    month, year = given.get("month", ""), given.get("year", "")
+    values["types"].append(_TYPES.get(block.entry_type.lower(), ""))
+    month, year = (given.get(name, [""])[0] for name in ("month", "year"))
     values["date"].insert(0, f"{year} {month.strip('{}')}")
     return Entry(line=line, values=values)
+
+
+class _NotValue(ValueError):
+    """The value of a field that is none, with the reason."""
+
+
+def _value(
+    field: Field | String, strings: Mapping[str, String], depth: int = 0, *, raw: bool = False
+) -> str:
+    """Return a field's text: in braces or quotes, a number, a string's name, or several of them joined by ``#``.
+
+    Args:
+        field: what has the value.
+        strings: by their names.
+        depth: strings that it is in.
+        raw: whether it still has its marks.
+    """
+    value = str(field.value)
+    if field.enclosing != "no-enclosing" and not raw:
+        return value
+    parts: list[str] = []
+    at = 0
+    while True:
+        found = _PART.match(value, at)
+        if found is None:
+            raise _NotValue(f"{field.key}: a comma, brace or quote is missing")
+        at = found.end()
+        if name := found["name"]:
+            known = strings.get(name.lower())
+            if known is None or depth == _DEPTH:
+                # months, and journals that a style knows
+                if field.key.lower() in _TEXTS and not name.isdigit():
+                    raise _NotValue(f"{field.key}: the string {name[:40]!r} is not defined")
+                parts.append(name)
+            else:
+                parts.append(_value(known, strings, depth + 1))
+        else:
+            end = _end(value, at, quoted=found["open"] == '"')
+            parts.append(value[at : end - 1])
+            at = end
+        if not value[at:].strip():
+            return "".join(parts)
+        joined = _JOIN.match(value, at)
+        if joined is None:
+            raise _NotValue(
+                f"{field.key}: a comma or # is missing behind {value[:at].strip()[:40]!r}"
+            )
+        at = joined.end()
+
+
+def _end(value: str, start: int, *, quoted: bool) -> int:
+    """Return where a part in quotes or braces ends, its mark included.
+
+    Raises:
+        _NotValue: it does not.
+    """
+    depth = 0
+    for found in _MARK.finditer(value, start):
+        mark = found[0]
+        if mark == '"':
+            if quoted and not depth:
+                return found.end()
+        elif mark == "{":
+            depth += 1
+        elif depth:
+            depth -= 1
+        elif not quoted:
+            return found.end()
+    raise _NotValue("a brace or quote is missing")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from posology.corpus.items import Item, Record
 from posology.corpus.references import bibtex
 from posology.corpus.references.latex import LatexError, plain_of
 from posology.errors import BadFile, BadRecord, ReaderUnavailable
+from posology.types import UNREADABLE
 from tests.support.growth import MOST, growth
 from tests.support.literature import BIB
 
@@ -58,6 +60,12 @@ def test_entries_their_fields_and_places(tmp_path: Path) -> None:
         (r"{A} of $50", "A of $50"),
         (r"{A}: 20% of a & b\% # c", "A: 20% of a & b% # c"),
         ("20% off {x}\nnext line", "20% off x\nnext line"),
+        (r"See \href{https://x.org/a_b}{the registry}.", "See the registry."),
+        (r"See \url{https://x.org/a_b%20c}.", "See https://x.org/a_b%20c."),
+        (r"\mbox{5 mg} of a \textbeta-blocker, {\it not} \pounds5", "5 mg of a β-blocker, not £5"),
+        (r"$\frac{1}{2}$, $\frac{n-1}{N}$, $\frac12$", "1/2, (n-1)/N, 1/2"),
+        (r"$\left( \dfrac{1}{2} \right)$ of $10^{n-1}$", "( 1/2 ) of 10^(n-1)"),
+        (r"As \cite{a} says", f"As {UNREADABLE} says"),
         (r"{A} ~5 mg, Fig.~5, a\_b", "A ~5 mg, Fig.\xa05, a_b"),
         ("nothing of it: 5 % < 6 & more_so ^2", "nothing of it: 5 % < 6 & more_so ^2"),
     ],
@@ -67,11 +75,31 @@ def test_latex_is_read_and_plain_text_stays(latex: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "latex", [r"\foo", r"a {b", "a } b", "{" * 5_000, r"\x{" * 5_000, "{}" * 99_999]
-)
+    "latex",
+    [
+        r"\href", r"a \verb", r"\begin{array}\end{array}", r"\verb|<|", r"\begin{itemize} \item a", r"$\sqrt$", r"\input{a}",
+        r"\def\a{5}", r"\begin{tabular}{l}a\end{tabular}", r"\foo", r"a {b", "a } b", "{" * 5_000, r"\x{" * 5_000, "{}" * 99_999,
+    ],
+)  # fmt: skip
 def test_what_is_not_understood_is_an_error(latex: str) -> None:
     with pytest.raises(LatexError):
         plain_of(latex)
+
+
+def test_no_command_of_the_library_raises_anything_else() -> None:
+    """Whatever pylatexenc knows, in the forms in which it read too far."""
+    from pylatexenc import latex2text, latexwalker
+
+    syntax = latexwalker.get_default_latex_context_db()
+    known = (syntax, latex2text.get_default_latex_context_db())
+    macros = {one.macroname for some in known for one in some.iter_macro_specs()}
+    names = [one.environmentname for one in syntax.iter_environment_specs()]
+    texts = [rf"a \{name}{rest}" for name in sorted(macros) for rest in ("", "{}", "{a}")]
+    texts += [rf"a \begin{{{name}}}\end{{{name}}}" for name in names]
+    assert len(texts) > 1_000
+    for text in texts:
+        with contextlib.suppress(LatexError):
+            plain_of(text)
 
 
 @given(st.text("abc 5%&#$<>=.,;()µ≥-", max_size=60))
@@ -98,10 +126,40 @@ def test_a_broken_entry_and_a_wrong_byte_cost_themselves(tmp_path: Path) -> None
         b"@article{c, abstract={Two.}, abstract={Three.}}\n@article{d, abstract={Four.}}\n"
     )
     found = items(tmp_path, content)
-    assert texts(found) == ["Four."]
+    assert texts(found) == ["Two.\nThree.", "Four."]
     bad = [item for item in found if isinstance(item, BadRecord)]
-    assert [item.line for item in bad] == [1, 2, 3]
+    assert [item.line for item in bad] == [1, 2]
     assert "0xB5" in bad[1].reason
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (b"@article{a, title={x} abstract={Salt.}}", "a comma or # is missing"),
+        (b"@article{a, title={x, abstract={Salt.}}", "missing"),
+        (b"article{a, title={x}, abstract={Salt.}}", "is its @ missing"),
+        (b"@article{a, abstract=salt}", "'salt' is not defined"),
+        (rb"@article{a, abstract={Salt \verb}}", "misread"),
+    ],
+)
+def test_a_fault_costs_its_entry(tmp_path: Path, entry: bytes, reason: str) -> None:
+    bad, record = items(tmp_path, entry + b"\n@article{b, abstract={Two.}}\n")
+    assert isinstance(bad, BadRecord)
+    assert reason in bad.reason
+    assert texts([record]) == ["Two."]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b'"Salt " # "helped."', "Salt helped."),
+        (b'{Salt } # s # " in all."', "Salt did not help in all."),
+        (b'"He said {"}Salt{"}."', 'He said "Salt".'),
+    ],
+)
+def test_values_are_joined(tmp_path: Path, value: bytes, text: str) -> None:
+    content = b'@string{s = "did not " # "help"}\n@article{a, abstract=' + value + b"}\n"
+    assert texts(items(tmp_path, content)) == [text]
 
 
 def test_a_file_that_is_too_large_is_not_read(
