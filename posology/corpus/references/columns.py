@@ -2,41 +2,94 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from posology.errors import InputError
 
-#: names of columns by field, in small letters and digits alone; the first of them that a file has is taken, and all
-#: dates. Those of two letters are Web of Science's
+#: names of columns by field, in small letters and digits alone; the first of them that a file has is taken, of
+#: abstracts each that has this name, and all dates. Those of two letters are Web of Science's
 COLUMNS: Mapping[str, Sequence[str]] = {
     "key": ("id", "key", "recordid", "recordnumber", "uid", "eid", "refid", "citekey"),
-    "text": ("abstract", "abstracttext", "abstractnote", "ab", "text", "content", "summary"),
-    "title": ("title", "articletitle", "documenttitle", "primarytitle", "papertitle", "ti"),
+    "text": (
+        "abstract", "abstracttext", "abstractnote", "ab", "text", "content", "summary", "description",
+        "dcdescription", "résumé", "resumen", "resumo", "riassunto", "zusammenfassung",
+    ),
+    "title": ("title", "articletitle", "documenttitle", "primarytitle", "papertitle", "ti", "titel", "titre", "título", "titulo", "titolo"),
     "pmid": ("pmid", "pubmedid", "pubmed", "medlinepmid", "pubmedpmid", "pm"),
     "doi": ("doi", "articledoi", "doilink", "doiurl", "di"),
     "pmcid": ("pmcid", "pmc", "pmcids", "pubmedcentralid"),
     "journal": (
         "journal", "journalbook", "journaltitle", "journalname", "publicationtitle", "sourcetitle", "containertitle",
-        "publicationname", "so",
+        "publicationname", "publication", "secondarytitle", "parenttitle", "so",
     ),
     "authors": (
         "authors", "author", "authorfullnames", "authorstring", "authornames", "authorlist", "primaryauthors", "au",
     ),
     "date": (
         "publicationdate", "datepublished", "published", "date", "year", "publicationyear", "pubyear", "yearpublished",
-        "py",
+        "py", "yr", "pubdate", "jahr", "erscheinungsjahr", "année", "año", "ano", "anno",
     ),
     "types": (
-        "publicationtypes", "publicationtype", "documenttype", "articletype", "typeofpublication", "dt",
+        "publicationtypes", "publicationtype", "documenttype", "articletype", "typeofpublication", "doctype", "dt",
     ),
     "mesh": ("mesh", "meshterms", "meshheadings", "meshheading"),
     "languages": ("languages", "language", "languageoforiginaldocument", "la"),
-    "retracted": ("retracted", "isretracted"),
+    "retracted": ("retracted", "isretracted", "retractionstatus"),
+    "database": ("database", "databasename", "databaseprovider", "sourcedatabase", "source", "db"),
+    "accession": ("accessionnumber", "accession", "extid", "an"),
     "notes": ("extra", "notes", "url", "link"),
 }  # fmt: skip
 #: fields that take all of their columns
 _ALL = frozenset({"date", "notes"})
+#: where none of these names is there: words of which a name must have one, and words that it must not have
+_WORDS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    name: (frozenset(one.split()), frozenset(none.split()))
+    for name, (one, none) in {
+        "text": (
+            "abstract abstracts",
+            (
+                "available count doi graphical has id language length link non number original source status type url video "
+                "words"
+            ),
+        ),
+        "title": (
+            "title",
+            (
+                "abbreviated abstract alternative book collection conference container id journal length original parent proceedings "
+                "publication running secondary series short source translated url"
+            ),
+        ),
+        "pmid": ("pmid", "citing notice related retraction"),
+        "doi": ("doi", "book citing data id notice parent preprint related retraction series"),
+        "journal": (
+            "journal periodical",
+            "code country eissn factor id impact issn issue quartile rank ranking type url volume",
+        ),
+        "authors": (
+            "author authors",
+            (
+                "address addresses affiliation affiliations book contact corresponding correspondence count countries email "
+                "emails first group id ids institution institutions keyword keywords last number orcid orcids position "
+                "positions researcher with"
+            ),
+        ),
+        "date": (
+            "date year yr",
+            (
+                "accepted access accessed added birth citation citations cited citing completed completion created data "
+                "deposited download downloaded due end entry export exported first follow import imported included indexed "
+                "last modified per percentile received retracted retraction retrieved review reviewed revised screened "
+                "search searched start submitted update updated"
+            ),
+        ),
+    }.items()
+}
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W_]")
+_ENGLISH = re.compile(r"\bengl?(?:ish)?\b|\ben\b", re.IGNORECASE)
+#: what programs add to a name that is there twice
+_AGAIN = re.compile(r"\.[0-9]{1,2}\Z")
 #: other words for fields
 _ALIASES = {"abstract": "text", "year": "date", "id": "key", "author": "authors", "language": "languages"}  # fmt: skip
 
@@ -78,6 +131,8 @@ class Columns:
 
 #: every field is guessed
 GUESSED = Columns()
+#: name of the values that are in no field, although they may be abstracts
+IGNORED = "ignored"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +144,10 @@ class Header:
     columns: Mapping[str, tuple[int, ...]]
     #: columns that the user named and that the table lacks
     missing: tuple[str, ...] = ()
+    #: places of the columns that may hold abstracts and are not read
+    ignored: tuple[int, ...] = ()
+    #: number of fields that are known by the whole names of their columns
+    sure: int = 0
 
     @property
     def known(self) -> int:
@@ -99,18 +158,20 @@ class Header:
         """Return the fields of a row, which may be shorter than the header."""
         return {
             name: [row[place] for place in places if place < len(row)]
-            for name, places in self.columns.items()
+            for name, places in (*self.columns.items(), (IGNORED, self.ignored))
         }
 
 
 def header_of(names: Sequence[str], given: Columns = GUESSED) -> Header:
     """Return the fields that columns are of: as the user names them, else by their own names.
 
-    Case, spaces and punctuation of a name count only where several columns differ in nothing else.
+    Case, spaces and punctuation of a name count only where several columns differ in nothing else. A name that is not
+    known is a field's if it has its word, such as *Published Year*; an *Accession Number* may be any database's.
     """
     plain = [_plain(name) for name in names]
     columns: dict[str, tuple[int, ...]] = {}
     missing = []
+    sure = 0
     for one, known in COLUMNS.items():
         if (asked := given.named.get(one)) is not None:
             place = _place(asked, names, plain)
@@ -120,12 +181,43 @@ def header_of(names: Sequence[str], given: Columns = GUESSED) -> Header:
                 columns[one] = (place,)
             continue
         found = [place for name in known for place, own in enumerate(plain) if own == name]
-        if one == "text" and not found:
-            # such as Abstract (English)
-            found = [place for place, own in enumerate(plain) if own.startswith("abstract")]
+        sure += bool(found)
+        if not found and one in _WORDS:
+            found = [place for place, name in enumerate(names) if _holds(name, one)]
+            if one == "text":
+                found.sort(key=lambda place: not _ENGLISH.search(names[place]))
+            elif one != "date":
+                found = found[:1]
+        if one == "text":
+            # those of one name are one abstract
+            found = [place for place in found if _same(names[place], names[found[0]])]
+        elif one not in _ALL:
+            found = found[:1]
         if found:
-            columns[one] = tuple(found if one in _ALL else found[:1])
-    return Header(names=tuple(names), columns=columns, missing=tuple(missing))
+            columns[one] = tuple(found)
+    read = columns.get("text", ())
+    return Header(
+        names=tuple(names),
+        columns=columns,
+        missing=tuple(missing),
+        ignored=tuple(
+            place
+            for place, name in enumerate(names)
+            if read and place not in read and (_holds(name, "text") or plain[place] == "ab")
+        ),
+        sure=sure,
+    )
+
+
+def _holds(name: str, field: str) -> bool:
+    """Return whether a name has the word of a field, and none that makes it another's."""
+    words = {word.lower() for word in _WORD.findall(name)}
+    wanted, unwanted = _WORDS[field]
+    return bool(words & wanted) and not words & unwanted
+
+
+def _same(name: str, other: str) -> bool:
+    return _AGAIN.sub("", name.strip()) == _AGAIN.sub("", other.strip())
 
 
 def _place(asked: str, names: Sequence[str], plain: Sequence[str]) -> int | None:
@@ -135,7 +227,7 @@ def _place(asked: str, names: Sequence[str], plain: Sequence[str]) -> int | None
 
 
 def _plain(name: str) -> str:
-    bare = name.strip().lower()
+    bare = _AGAIN.sub("", name.strip().lower())
     letters = "".join(char for char in bare if char.isalnum())
     # of two letters they are tags: "a,b" is not AB
     return letters if len(letters) > 2 else bare

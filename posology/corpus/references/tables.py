@@ -16,11 +16,11 @@ from posology.corpus.decoding import Lines, TooLong, text_lines, undecoded
 from posology.corpus.items import Item
 from posology.corpus.pubmed.record import Parsed
 from posology.corpus.references import entries, fields
-from posology.corpus.references.columns import GUESSED, Columns, Header, header_of
+from posology.corpus.references.columns import GUESSED, IGNORED, Columns, Header, header_of
 from posology.corpus.references.entries import Entry, Unreadable, Values
 from posology.text.names import people
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab", ".txt", ".txt.gz")
 #: characters of one row
 MAX_ROW = 5_000_000
 
@@ -29,6 +29,12 @@ _DELIMITERS = (",", "\t", ";", "|")
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*')
 #: columns named in a message
 _NAMED = 12
+#: lines in which the header must stand: Embase writes the search before it, Dimensions a note
+_HEAD = 20
+#: fields that a text's first lines must name to be a table: by tabs, or by other marks, which prose has, too
+_BY_TABS, _BY_OTHERS = 2, 4
+#: a cell that Excel must not read as a number, as EBSCO writes it: ="19326203"
+_FORMULA = re.compile(r'="(.*)"', re.DOTALL)
 
 
 def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[Item]:
@@ -45,9 +51,26 @@ def count(path: Path, *, columns: Columns = GUESSED) -> int:
     return entries.count(partial(_entries, columns=columns), path)
 
 
+def begins(start: str) -> bool:
+    """Return whether a text is a table with a column of abstracts, by its beginning."""
+    for line in start.split("\n")[:_HEAD]:
+        for delimiter in _DELIMITERS:
+            header = header_of(_cells(line, delimiter))
+            least = _BY_TABS if delimiter == "\t" else _BY_OTHERS
+            if "text" in header.columns and header.sure >= least:
+                return True
+    return False
+
+
 def _build(values: Values, path: Path) -> Parsed:
-    authors = [name for text in values.get("authors", ()) for name in people(fields.clean(text))]
-    return fields.parsed({**values, "authors": authors}, path, source="table")
+    plain = {name: [_bare(text) for text in texts] for name, texts in values.items()}
+    authors = [name for text in plain.get("authors", ()) for name in people(fields.clean(text))]
+    return fields.parsed({**plain, "authors": authors}, path, source="table")
+
+
+def _bare(cell: str) -> str:
+    found = _FORMULA.fullmatch(cell)
+    return found[1] if found else cell
 
 
 def _entries(path: Path, *, columns: Columns) -> Iterator[Entry]:
@@ -56,40 +79,85 @@ def _entries(path: Path, *, columns: Columns) -> Iterator[Entry]:
             delimiter, header = _header(lines, columns)
         except TooLong as error:
             raise Unreadable(f"header: {error}: not a table") from None
-        if header is not None:
-            yield from rows(lines, delimiter, header)
+        if header is None:
+            return
+        last = ignored = 0
+        for entry in rows(lines, delimiter, header):
+            last = entry.line
+            read = entry.values.get("text", ())
+            ignored += any(
+                cell.strip() and cell not in read for cell in entry.values.get(IGNORED, ())
+            )
+            yield entry
+        if ignored:
+            yield Entry(line=last, reason=_not_read(header, ignored))
+
+
+def _not_read(header: Header, count: int) -> str:
+    names = ", ".join(header.names[place].strip() for place in header.ignored)
+    read = header.names[header.columns["text"][0]].strip()
+    rows = "a row has text" if count == 1 else f"{count:,} rows have text"
+    return (
+        f"{rows} in columns that are not read ({names}): the abstract is {read}. "
+        "Name another with --column text=NAME"
+    )
 
 
 def _header(lines: Lines, columns: Columns) -> tuple[str, Header | None]:
-    """Return the delimiter and the header; ``None``: the file is empty."""
-    first = ""
+    """Return the delimiter and the header; ``None``: the file is empty.
+
+    The header is the first of some lines that names a column of abstracts and another one, else the first line.
+    """
+    first: tuple[str, Header] | str = ""
     asked: str | None = None
+    read = 0
     for line in lines:
         if asked is None and (found := _SEPARATOR.fullmatch(line)):
             asked = found[1]
-        elif line.strip():
-            first = line
+            continue
+        if not line.strip():
+            continue
+        found_in = _header_in(line, asked, columns)
+        if isinstance(found_in, tuple) and _is_header(found_in[1], alone=not read):
+            return found_in
+        first = first or found_in
+        read += 1
+        if read == _HEAD:
             break
     if not first:
         return "", None
-    if wrong := undecoded(first):
-        raise Unreadable(f"header: {wrong}")
-    if "\0" in first:
-        raise Unreadable("has NUL characters: save it as CSV in UTF-8")
-    parted = [
-        (delimiter, header_of(cells, columns))
-        for delimiter in ((asked,) if asked else _DELIMITERS)
-        if (cells := _cells(first, delimiter))
-    ]
-    if not parted:
-        raise Unreadable("header: a quote is not closed: write every name on the first line")
-    delimiter, header = max(parted, key=lambda one: (one[1].known, len(one[1].names)))
+    if isinstance(first, str):
+        raise Unreadable(f"header: {first}")
+    header = first[1]
     if header.missing:
         absent = ", ".join(map(repr, header.missing))
         raise Unreadable(f"has no column {absent} (columns: {_names(header)})")
-    if "text" not in header.columns:
-        raise Unreadable(_without_abstracts(header))
-    return delimiter, header
+    raise Unreadable(_without_abstracts(header))
+
+
+def _header_in(line: str, delimiter: str | None, columns: Columns) -> tuple[str, Header] | str:
+    """Return the delimiter of a line, the one that finds most columns, and its header; or why it is none."""
+    if wrong := undecoded(line):
+        return wrong
+    if "\0" in line:
+        return "has NUL characters: save it as CSV in UTF-8"
+    parted = [
+        (one, header_of(cells, columns))
+        for one in ((delimiter,) if delimiter else _DELIMITERS)
+        if (cells := _cells(line, one))
+    ]
+    if not parted:
+        return "a quote is not closed: write every name on the first line"
+    return max(parted, key=lambda one: (one[1].known, len(one[1].names)))
+
+
+def _is_header(header: Header, *, alone: bool) -> bool:
+    """Return whether a line is a table's first; behind others it must name more than abstracts."""
+    return (
+        "text" in header.columns
+        and not header.missing
+        and (alone or not {"title", "pmid", "doi"}.isdisjoint(header.columns))
+    )
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
