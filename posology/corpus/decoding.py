@@ -122,6 +122,13 @@ def beginning(path: Path, size: int) -> bytes:
     return bytes(start).removeprefix(codecs.BOM_UTF8)
 
 
+def beginning_text(path: Path, size: int) -> str:
+    """Return the text that a file's first bytes hold, in UTF-8 or with a byte order mark, with line feeds alone."""
+    start = beginning(path, size)
+    encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
+    return re.sub(r"\r\n?", "\n", start.decode(encoding, errors="replace"))
+
+
 def whole_text(path: Path, limit: int) -> str | None:
     """Return a text in full; ``None``: it has more than ``limit`` characters.
 

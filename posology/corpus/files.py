@@ -14,11 +14,21 @@ from pathlib import Path
 from typing import Protocol
 
 from posology.corpus import jats, jsonl, pdf, pubmed
-from posology.corpus.decoding import beginning
+from posology.corpus.decoding import beginning_text
 from posology.corpus.documents import html, plain, word
 from posology.corpus.items import Item
-from posology.corpus.references import bibtex, endnote, medline, ris, tables
+from posology.corpus.pubmed.frames import named_root
+from posology.corpus.references import bibtex, endnote, tables
 from posology.corpus.references.columns import GUESSED, Columns
+from posology.corpus.references.tagged import (
+    cochrane,
+    enw,
+    medline,
+    ovid,
+    refworks,
+    ris,
+    wos,
+)
 from posology.errors import BadFile
 
 #: bytes in which the root element must begin: a declaration, a document type and comments come before it
@@ -47,7 +57,7 @@ class Kind:
     #: XML only: names of the root elements
     roots: tuple[str, ...] = ()
     #: whether a text is in the format, by its beginning, where several have the suffix; ``None``: every text is
-    begins: Callable[[bytes], bool] | None = None
+    begins: Callable[[str], bool] | None = None
     #: raises :class:`~posology.errors.ReaderUnavailable` if the package that reads it is not installed
     require: Callable[[], None] | None = None
     #: extra of Posology that installs that package
@@ -89,7 +99,6 @@ KINDS: tuple[Kind, ...] = (
         count=endnote.count,
         roots=endnote.ROOTS,
     ),
-    Kind(name="table", suffixes=tables.SUFFIXES, read=tables.read, count=tables.count),
     Kind(
         name="medline",
         suffixes=medline.SUFFIXES,
@@ -103,6 +112,48 @@ KINDS: tuple[Kind, ...] = (
         read=ris.read,
         count=ris.count,
         begins=ris.begins,
+    ),
+    Kind(
+        name="web of science",
+        suffixes=wos.SUFFIXES,
+        read=wos.read,
+        count=wos.count,
+        begins=wos.begins,
+    ),
+    Kind(
+        name="cochrane",
+        suffixes=cochrane.SUFFIXES,
+        read=cochrane.read,
+        count=cochrane.count,
+        begins=cochrane.begins,
+    ),
+    Kind(
+        name="ovid",
+        suffixes=ovid.SUFFIXES,
+        read=ovid.read,
+        count=ovid.count,
+        begins=ovid.begins,
+    ),
+    Kind(
+        name="endnote text",
+        suffixes=enw.SUFFIXES,
+        read=enw.read,
+        count=enw.count,
+        begins=enw.begins,
+    ),
+    Kind(
+        name="refworks",
+        suffixes=refworks.SUFFIXES,
+        read=refworks.read,
+        count=refworks.count,
+        begins=refworks.begins,
+    ),
+    Kind(
+        name="table",
+        suffixes=tables.SUFFIXES,
+        read=tables.read,
+        count=tables.count,
+        begins=tables.begins,
     ),
     Kind(
         name="bibtex",
@@ -135,9 +186,9 @@ KINDS: tuple[Kind, ...] = (
 INSTEAD: dict[str, str] = {
     **dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "save it as CSV (UTF-8)"),
     **dict.fromkeys((".doc", ".odt", ".rtf", ".pages", ".epub"), "save it as PDF or .docx"),
-    **dict.fromkeys((".enl", ".enlx", ".enw", ".nbk"), "export it as EndNote XML or RIS"),
+    **dict.fromkeys((".enl", ".enlx", ".nbk", ".rdf", ".ctv6"), "export it as RIS"),
     **dict.fromkeys((".zip", ".7z", ".rar"), "unpack it"),
-    ".json": "write one record per line (.jsonl)",
+    ".json": "write one record per line (.jsonl); of a reference manager, export RIS",
     ".md": "save it as .txt",
 }
 
@@ -154,7 +205,12 @@ def kind_of(path: Path) -> Kind | None:
     """
     fitting = by_name(path)
     if len(fitting) < 2:
-        return next(iter(fitting), None)
+        named = next(iter(fitting), None)
+        if named is None or named.begins is None or named.name == "table":
+            return named
+        # PubMed's files are also saved as .ris
+        tagged = (kind for kind in (named, *KINDS) if kind.begins and kind.name != "table")
+        return _by_content(path, tagged) or named
     if any(kind.roots for kind in fitting):
         root = root_of(path)
         if root is None:
@@ -179,8 +235,9 @@ def recognised(path: Path) -> Kind:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is read as a table, by its name."""
-    return path.name.lower().endswith(tables.SUFFIXES)
+    """Return whether a file is read as a table."""
+    kind = kind_of(path)
+    return kind is not None and kind.name == "table"
 
 
 def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[Item]:
@@ -210,7 +267,7 @@ def count_rows(path: Path, *, columns: Columns = GUESSED) -> int:
 
 
 def _by_content(path: Path, fitting: Iterable[Kind]) -> Kind | None:
-    start = beginning(path, _CHUNK)
+    start = beginning_text(path, _CHUNK)
     return next((kind for kind in fitting if kind.begins is None or kind.begins(start)), None)
 
 
@@ -218,7 +275,7 @@ def by_beginning(path: Path) -> Kind | None:
     """Return the format of a file without a known suffix; ``None``: its beginning shows none."""
     if by_name(path):
         return None
-    if beginning(path, _CHUNK).lstrip().startswith(b"{"):
+    if beginning_text(path, _CHUNK).lstrip().startswith("{"):
         return KINDS[0]
     return _by_content(path, (kind for kind in KINDS if kind.begins is not None))
 
@@ -256,13 +313,22 @@ def root_of(path: Path) -> str | None:
     parser = etree.XMLPullParser(
         events=("start",), resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
     )
+    fault = False
+    start = b""
     try:
         for chunk in _beginning(path):
-            parser.feed(chunk)
+            start = start or chunk
+            try:
+                parser.feed(chunk)
+            except (etree.XMLSyntaxError, ValueError):
+                # it may stand behind the root element
+                fault = True
             for _, element in parser.read_events():
                 if isinstance(element, etree._Element):  # noqa: SLF001 - lxml's name of its class
                     return etree.QName(element).localname
-    except (OSError, EOFError, zlib.error, etree.XMLSyntaxError, ValueError):
+            if fault:
+                return named_root(start)
+    except (OSError, EOFError, zlib.error, ValueError):
         return None
     return None
 

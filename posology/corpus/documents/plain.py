@@ -9,10 +9,11 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from posology.corpus.decoding import beginning
 from posology.corpus.drafts import Broken, Draft, counted, file_id, file_title, parts, placed
 from posology.corpus.items import Item, sentence
 from posology.corpus.pieces import Piece, pack
+from posology.corpus.pubmed.words import visible
+from posology.corpus.references.lists import no_prose
 from posology.text.sentences import split
 from posology.types import Passage
 
@@ -25,35 +26,6 @@ _BLOCK = 65_536
 _GZIP = b"\x1f\x8b"
 #: Blank lines and form feeds; a line of a file may end as on any system.
 _BORDER = re.compile(r"(?:\r\n|\n|\r)(?:[ \t\xa0]*(?:\r\n|\n|\r))+|\f")
-#: bytes by which a list of identifiers is known
-_START = 65_536
-#: of a list: the rest of a line that is a comment
-_COMMENT = re.compile(rb"(?:^|(?<=[ \t\r]))(?:#|//)[^\r\n]*", re.MULTILINE)
-_ADDRESS = rb"(?:https?://[a-z.]{1,40}/(?:pubmed/|(?:pmc/)?articles/)?)?"
-#: forms of identifiers, in small letters, with what they are called
-_LISTED = {
-    "PMIDs": re.compile(_ADDRESS + rb"(?:pmid:?)?[0-9]{1,9}/?"),
-    "PMCIDs": re.compile(_ADDRESS + rb"(?:pmcid:?)?pmc[0-9]{1,9}/?"),
-    "DOIs": re.compile(_ADDRESS + rb"(?:doi:?)?10\.[0-9]{4,9}/[!-~]+"),
-}
-#: digits from which a number may be a PMID; a file with "12" is a text
-_LONG = re.compile(rb"[0-9]{4}")
-_HEADS = frozenset(
-    {
-        b"pmid",
-        b"pmids",
-        b"pmid:",
-        b"pmids:",
-        b"pmcid",
-        b"pmcids",
-        b"pmcid:",
-        b"doi",
-        b"dois",
-        b"doi:",
-        b"id",
-        b"ids",
-    }
-)
 _OTHERS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -66,7 +38,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
     """Return the passages of one text, in constant memory; see :mod:`posology.corpus.items`.
 
     Its id is :func:`~posology.corpus.drafts.file_id` and its title the file's name. Paragraphs are parted by blank lines
-    or form feeds; their characters are kept as they are, line ends among them. A list of PMIDs, PMCIDs or DOIs is a
+    or form feeds; their characters are kept as they are, line ends among them, except those that are not shown. A list of references or identifiers is a
     :class:`~posology.errors.BadFile` that says how to get the records.
     """
     return placed(_drafts(path), path=path, after=after)
@@ -82,7 +54,7 @@ class _NotText(Exception):
 
 
 def _drafts(path: Path) -> Iterator[Draft]:
-    if reason := _no_prose(path):
+    if reason := no_prose(path):
         yield Broken(reason=reason)
         return
     article = Passage(
@@ -97,24 +69,6 @@ def _drafts(path: Path) -> Iterator[Draft]:
     if not some and not broken:
         broken.append(Broken(reason="the file is empty"))
     yield from broken
-
-
-def _no_prose(path: Path) -> str | None:
-    """Return how to get the records of a list of identifiers; ``None``: the text is not such a list."""
-    start = beginning(path, _START)
-    whole = len(start) < _START
-    if not whole:
-        start = start.rpartition(b"\n")[0]  # its last one may be cut off
-    words = _COMMENT.sub(b"", start).lower().replace(b",", b" ").replace(b";", b" ").split()
-    listed = [word for word in words if word not in _HEADS]
-    for name, form in _LISTED.items():
-        if all(map(form.fullmatch, listed)) and any(map(_LONG.search, listed)):
-            some = "" if whole else "more than "
-            return (
-                f"a list of {some}{len(listed):,} {name}, without abstracts: search PubMed for them, choose Save, Format "
-                "PubMed, and ingest that file"
-            )
-    return None
 
 
 def _paragraphs(path: Path, broken: list[Broken]) -> Iterator[Piece]:
@@ -177,13 +131,13 @@ def _decoded(path: Path) -> Iterator[str]:
                 if b"\0" in block:
                     raise _NotText("has NUL characters: not plain text")
                 try:
-                    yield decoder.decode(block)
+                    yield visible(decoder.decode(block))
                 except UnicodeDecodeError as error:
                     raise _not_utf8(error, read_bytes) from None
                 read_bytes += len(block)
                 block = stream.read1(_BLOCK)
     try:
-        yield decoder.decode(b"", final=True)
+        yield visible(decoder.decode(b"", final=True))
     except UnicodeDecodeError as error:
         raise _not_utf8(error, read_bytes) from None
 

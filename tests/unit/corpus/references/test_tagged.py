@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from posology.corpus.files import kind_of
 from posology.corpus.items import Notice, NoticeKind, Record
-from posology.corpus.references import medline, ris
+from posology.corpus.references.tagged import medline, ris
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 from tests.support.growth import MOST, growth
@@ -122,7 +122,7 @@ def test_texts_are_told_by_their_beginning(
 def test_a_wrong_byte_and_a_long_record_cost_their_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("posology.corpus.references.tagged.MAX_ENTRY", 1_000)
+    monkeypatch.setattr("posology.corpus.references.tagged.lines.MAX_ENTRY", 1_000)
     content = (
         b"PMID- 1\nAB  - 5 \xb5g.\nSO  - N.\n\n"
         b"PMID- 2\nAB  - " + b"salt " * 500 + b"\nSO  - N.\n\n"

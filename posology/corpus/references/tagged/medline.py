@@ -16,21 +16,34 @@ from posology.corpus.pubmed.dates import best_known, date_in, written_date
 from posology.corpus.pubmed.record import SOURCE, Parsed, english
 from posology.corpus.pubmed.relations import related
 from posology.corpus.pubmed.trials import registered
-from posology.corpus.references import entries, fields
+from posology.corpus.references import entries, fields, markup
 from posology.corpus.references.entries import Entry, Values
-from posology.corpus.references.tagged import Syntax, tagged
+from posology.corpus.references.standing import says_retracted
+from posology.corpus.references.tagged.lines import Syntax, tagged
 from posology.text.names import group, kept, person
 from posology.types import Passage
 
 SUFFIXES = (".nbib", ".nbib.gz", ".medline", ".txt", ".txt.gz")
 
+#: NLM's fields, of every age
+_TAGS = (
+    "AB ACI AD AID AIN AIR AU AUID BTI CDAT CI CIN CN COI COIS CON CP CRDT CRF CRI CTDT CTI CY DA DCOM DDIN DEP DP DRDT DRIN EA "
+    "ECF ECI ED EDAT EFR EIN EN ERF ERI FAU FED FIR FPS GN GR GS HIS IP IR IRAD IS ISBN ISN JC JID JT LA LID LR MH MHDA "
+    "MID MMID NI NM OAB OABL OCI OID ORI OT OTO OTOV OWN PB PG PHST PL PMC PMCR PMID PRIN PROF PS PST PT PUBM RF RIN RN RO "
+    "ROF RPF RPI RRF RRI SB SFM SI SO SPIN STAT STED SY TA TI TT UI UIN UOF VI VTI"
+)
 _SYNTAX = Syntax(
-    tag=re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL),
+    # its hyphen is the fifth character, and a space follows: a line may begin "SARS-CoV-2"
+    tag=re.compile(r"\ufeff?(?=.{4}-(?:\s|\Z))([A-Z][A-Z0-9]{1,3}) {0,2}-(.*)", re.DOTALL),
     first="PMID",
-    last=None,
+    loose=re.compile(r"\s{0,2}([A-Z][A-Z0-9]{1,3})[ \t\xa0]{0,3}-(.*)", re.DOTALL),
+    known=frozenset(_TAGS.split()),
+    texts=frozenset({"AB", "OAB", "TI", "TT", "BTI"}),
+    blank_ends=True,
+    resumes=re.compile(r"[ \t]{2,}"),
     closing="SO",
 )
-_BEGINS = re.compile(rb"\s*PMID ?- ?[0-9]")
+_BEGINS = re.compile(r"\A\s*PMID ?- ?[0-9]")
 _NUMBER = re.compile(r"[1-9][0-9]{0,11}")
 _OTHER = re.compile(r"\bPMID:\s*([1-9][0-9]{0,11})")
 _DOI = re.compile(r"(10\.[0-9]{4,9}/\S+) \[doi\]", re.IGNORECASE)
@@ -53,7 +66,7 @@ _RELATIONS = {
 }
 
 
-def begins(start: bytes) -> bool:
+def begins(start: str) -> bool:
     """Return whether a text is in this format, by its beginning."""
     return _BEGINS.match(start) is not None
 
@@ -88,8 +101,9 @@ def _build(values: Values, path: Path) -> Parsed:  # noqa: ARG001 - a record has
         types,
     )
     warned = relations.of_others + relations.of_itself
-    text = next(
-        (text for tag in ("AB", "OAB") for text in _lines(values, tag) if fields.body(text)), ""
+    text = fields.bodies(
+        text.replace("\n", " ")
+        for text in fields.first_body(values.get(tag, ()) for tag in ("AB", "OAB"))
     )
     if not text:
         return Parsed(id=own, reason="has no abstract", warned=warned)
@@ -99,17 +113,18 @@ def _build(values: Values, path: Path) -> Parsed:  # noqa: ARG001 - a record has
             *(written_date(text) for text in _lines(values, "DEP")),
         )
     )
+    title = english(*_first(values, "TI", "BTI")) or next(iter(_first(values, "TT")), "")
     passage = Passage(
         id=own,
         text=text,
-        title=english(*_first(values, "TI", "BTI")) or next(iter(_first(values, "TT")), ""),
+        title=title,
         pmid=number,
         journal=next(iter(_first(values, "TA", "JT", "BTI")), None),
         year=None if published is None else published.year,
         published=None if published is None else str(published),
         publication_types=types,
         mesh=_headings(values),
-        retracted=relations.retracted,
+        retracted=relations.retracted or says_retracted(title),
         concern=relations.concern,
         source=SOURCE,
         doi=next(
@@ -121,7 +136,12 @@ def _build(values: Values, path: Path) -> Parsed:  # noqa: ARG001 - a record has
         same_work=relations.same_work,
         authors=_authors(values),
     )
-    return Parsed(id=own, passage=passage, warned=warned)
+    return Parsed(
+        id=own,
+        passage=passage,
+        warned=warned,
+        remarks=tuple(markup.remarks(f"{title}\n{text}")),
+    )
 
 
 def _lines(values: Values, *tags: str) -> tuple[str, ...]:
