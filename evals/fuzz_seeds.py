@@ -213,8 +213,8 @@ NOISE: tuple[bytes, ...] = (
     b"\0", b"\x01", b"\x0b", b"\x0c", b"\x1a", b"\x1c", b"\x7f", b"\xff", b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\xed\xa0\x80",
     b"\r", b"\n", b"\r\n", b"\n\n", b"\n\n\n", b"\t", b'"', b'""', b"'", b",", b";", b"{", b"}", b"\\", b"\\u12", b"%", b"$", b"~", b"@",
     b"<", b">", b"&", b"&nbsp;", b"&#1;", b"&#x0;", b"&b;", b"<i>", b"</i>", b"<p>", b"</p>", b"<sup>2", b"p < 0.05", b"<!--", b"-->",
-    b"<![CDATA[", b"]]>", b"<?x", b"?>", b"</AbstractText>", b"</Abstract>", b"</PubmedArticle>", b"</article>", b"</record>", b"</style>",
-    b"\nER  - ", b"\nTY  - JOUR", b"\nPMID- ", b"\nPT J", b"\nER", b"\nRecord #3 of 5", b"\n<3>\n", b"\n%0 ", b"\nRT ", b"\n@article{", b"\n@",
+    b"<![CDATA[", b"]]>", b"<?x", b"?>", b"</AbstractText>", b"</Abstract>", b"</PubmedArticle>", b"</PubmedArticleSet>", b"</article>", b"</record>", b"</style>",
+    b"\nER  - ", b"\nTY  - JOUR", b"\nPMID- ", b"\nPT J", b"\nER", b"\nRecord #3 of 5", b"\n<3>\n", b"\n<3>\n\nER  - ", b"\n%0 ", b"\nRT ", b"\n@article{", b"\n@",
 )  # fmt: skip
 
 

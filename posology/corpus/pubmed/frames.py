@@ -53,13 +53,10 @@ _ENCODING = re.compile(rb"<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']
 _ENCODINGS = re.compile(r"(?P<default>utf-?8|us-ascii|ascii)|iso-8859-\d{1,2}|windows-125\d")
 #: comments, sections of characters and instructions begin so
 _SPECIAL = re.compile(rb"<[!?]")
-_BEYOND = re.compile(rb"\s*(?:<!--.*?-->|<\?.*?\?>)", re.DOTALL)
 #: begins a document
 _DOCUMENT = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:<\?xml\s|<!DOCTYPE\s|<(?:" + "|".join(SETS).encode() + rb")[\s/>])"
 )
-#: characters in a message
-_SHOWN = 30
 _PMID_TAG = re.compile(rb"<PMID[\s/>]")
 
 
@@ -103,15 +100,15 @@ def frames(path: Path) -> Iterator[Prolog | Frame]:
         BadFile: it is not a PubMed file, or cannot be read further; raised after the records before the fault.
     """
     with opened(path) as window:
-        more = True
-        while more:
+        while True:
             prolog = _prolog(window, path)
             yield prolog
-            if not prolog.empty:
-                cut = _Cutter(window, SETS[prolog.root], str(path))
-                single = prolog.root in SETS[prolog.root]
-                yield from cut.records(None if single else prolog.root.encode())
-            more = _another(window, path)
+            cut = _Cutter(window, SETS[prolog.root], str(path))
+            single = prolog.root in SETS[prolog.root]
+            root = None if single else prolog.root.encode()
+            yield from cut.records(root, ended=prolog.empty and not single)
+            if not len(window):
+                return
 
 
 def named_root(start: bytes) -> str | None:
@@ -179,20 +176,29 @@ class _Cutter:
         #: from which byte something was looked for, and at which it was found, for the same reason
         self._known: dict[bytes, tuple[int, int]] = {}
 
-    def records(self, root: bytes | None) -> Iterator[Frame]:
-        """Yield the records up to the root element's end, which must come unless ``root`` is ``None``."""
+    def records(self, root: bytes | None, *, ended: bool) -> Iterator[Frame]:
+        """Yield the records up to the end of the file, or to another document in it.
+
+        Args:
+            root: the root element, whose end must come; ``None``: a record is the root.
+            ended: whether it has ended.
+        """
         window = self._window
         while True:
             window.drop()
             window.skip_space()
-            window.need(_NAME)
+            window.need(_HEAD)
             if not len(window):
-                if root is None and window.broken is None:
+                if (root is None or ended) and window.broken is None:
                     return
                 raise self._cut_off(f"ends before </{(root or b'').decode()}>: it is not whole")
+            start = self._start.match(window.buffer, window.at)
+            if ended and start is None and _DOCUMENT.match(window.buffer, window.at):
+                return
             if root is not None and _closes(window.buffer, window.at, root):
                 window.at = window.buffer.index(b">", window.at) + 1
-                return
+                ended = True
+                continue
             for opening, closing in ((b"<!--", b"-->"), (b"<?", b"?>")):
                 if window.buffer.startswith(opening, window.at):
                     # one that is not closed hides no record
@@ -201,8 +207,7 @@ class _Cutter:
                         window.at = end + len(closing)
                         break
             else:
-                start = self._start.match(window.buffer, window.at)
-                yield self._junk(root) if start is None else self._record(start)
+                yield self._junk(root, ended=ended) if start is None else self._record(start)
 
     def _record(self, start: re.Match[bytes]) -> Frame:
         window = self._window
@@ -299,15 +304,21 @@ class _Cutter:
         nested = self._start.search(self._window.buffer, at, until)
         return None if nested is None else nested.start()
 
-    def _junk(self, root: bytes | None) -> Frame:
+    def _junk(self, root: bytes | None, *, ended: bool) -> Frame:
         head = self._head()
-        if head.startswith(b"<") and len(head) < _NAME and b">" not in head:
+        if head.startswith(b"<") and len(head) < _NAME and b">" not in head and not ended:
             raise self._cut_off("ends within a tag: it is not whole")
-        self._window.at += 1
+        window = self._window
+        begin = window.dropped + window.at
+        window.at += 1
         self._skip(None if root is None else rb"</" + root + rb"\s*>", stay=True)
         if (following := self._start.search(head, 1)) is not None:
             head = head[: following.start()]
-        return Frame(tag="", content=None, head=head, reason="is no record of PubMed's")
+        reason = "is no record of PubMed's"
+        if ended:
+            size = window.dropped + window.at - begin
+            reason = f"stands behind the document's end, and {reason}: {size:,} bytes are not read"
+        return Frame(tag="", content=None, head=head, reason=reason)
 
     def _skip(self, end: bytes | None, *, stay: bool = False) -> None:
         """Go on to where the next record begins or behind ``end``, or, if ``stay``, before it."""
@@ -333,44 +344,6 @@ class _Cutter:
 
     def _cut_off(self, reason: str) -> BadFile:
         return BadFile(self._window.broken or reason, path=self._path)
-
-
-def _another(window: Window, path: Path) -> bool:
-    """Return whether another document follows in the file, as in the output of several calls of efetch.
-
-    Raises:
-        BadFile: something else does, or the stream breaks off.
-    """
-    while True:
-        window.drop()
-        window.skip_space()
-        if not len(window):
-            if window.broken is not None:
-                raise BadFile(window.broken, path=str(path))
-            return False
-        window.need(_HEAD)
-        if _DOCUMENT.match(window.buffer, window.at):
-            return True
-        found = _BEYOND.match(window.buffer, window.at)
-        if found is None:
-            raise BadFile(_beyond(window), path=str(path))
-        window.at = found.end()
-
-
-def _beyond(window: Window) -> str:
-    """Return what stands behind a document and is none, and how much of it."""
-    shown = bytes(window.buffer[window.at : window.at + _SHOWN]).decode(errors="replace")
-    left = len(window)
-    window.at = len(window.buffer)
-    window.drop()
-    while window.fill():
-        left += len(window)
-        window.at = len(window.buffer)
-        window.drop()
-    return (
-        f"goes on after its end with what is no PubMed file ({shown!r}): the last {left:,} bytes are not read; "
-        "save each reply in a file of its own"
-    )
 
 
 def _closes(buffer: bytearray, at: int, tag: bytes) -> bool:

@@ -95,7 +95,8 @@ def _entries(path: Path) -> Iterator[Entry]:
     start = beginning_text(path, _START)
     if start.lstrip().startswith("VN"):
         return tagged(path, _SENT)
-    by_tags = re.search(rf"^{_RECORD}\n[A-Z][A-Z0-9]  - ", start, re.MULTILINE)
+    first = re.search(rf"^{_RECORD}\n(.*)", start, re.MULTILINE)
+    by_tags = first is not None and re.match(r"[A-Z][A-Z0-9]  - ", first[1])
     return tagged(path, _TAGGED if by_tags else _NAMED)
 
 

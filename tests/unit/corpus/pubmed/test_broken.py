@@ -265,9 +265,18 @@ def test_what_comes_after_the_end(tmp_path: Path) -> None:
     (only,) = items_of(tmp_path, content + b"\n<!-- done --><?pi?>\n")
     assert shown(only) == "1 pmid:1"
     _, bad = items_of(tmp_path, content + b"\n<html>Error 502</html>\n", valid=False)
-    assert isinstance(bad, BadFile)
-    assert bad.line == 1
-    assert "the last 23 bytes are not read" in bad.reason
+    assert isinstance(bad, BadRecord)
+    assert bad.line == 2
+    assert "23 bytes are not read" in bad.reason
+
+
+def test_records_behind_an_end_within_a_record_are_read(tmp_path: Path) -> None:
+    content = document(FIVE[0], "<PubmedArticle></PubmedArticleSet>of <i>", *FIVE[1:])
+    found = list(items_of(tmp_path, content, valid=False))
+    assert [item.passage.id for item in found if isinstance(item, Record)] == [
+        f"pmid:{number}" for number in range(1, 6)
+    ]
+    assert sum(isinstance(item, BadRecord) for item in found) == 2
 
 
 def test_several_replies_in_one_file(tmp_path: Path) -> None:
