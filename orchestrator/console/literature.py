@@ -72,9 +72,11 @@ async def passage(asked: Asked) -> Response:
     named, version = asked.request.path_params["passage"], asked.request.query_params.get("version")
     if version and not (version.isascii() and version.isdecimal() and 0 < int(version) <= MAX_VERSION):  # fmt: skip
         raise InvalidQuery(f"version must be a number (got {version[:40]!r})", field="version")
-    index = await asked.api.literature().index()
     number = int(version) if version else None
-    out = await to_thread.run_sync(read_passage, index, named, number)
+    # an operator has no tenant, and a place of its own
+    async with asked.api.reads.of(asked.tenant or ""):
+        index = await asked.api.literature().index()
+        out = await to_thread.run_sync(read_passage, index, named, number)
     return asked.page("passage.html", out=out, text=out.text[:_LONGEST])
 
 

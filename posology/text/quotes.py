@@ -8,9 +8,12 @@ where it cuts a word or a number, or drops a sign, a comparison or a negation.
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 
 from posology.text._edges import cuts_token, drops_comparison, drops_negation, sentence_at
@@ -19,7 +22,7 @@ from posology.types import UNREADABLE, Citation, FaultyQuote, QuoteFault
 #: A quote of fewer words and numbers than this is no evidence, unless it is a whole sentence.
 MIN_TOKENS = 3
 
-#: Places of one wording that are looked at: of a text that repeats one word, each would be, at its own cost.
+#: Places of a quote that are looked at: of a text that repeats one word, each would be, at its own cost.
 MOST_PLACES = 500
 
 #: Characters that a quote and its source may exchange. Nothing else is folded: no case (but for
@@ -34,7 +37,7 @@ EQUIVALENT = str.maketrans(
 )
 
 _TOKEN = re.compile(r"[^\W_]+")
-_SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"\S+")
 #: Units whose case is their meaning: mg is no Mg, m no M.
 _CASED = frozenset({"mg", "mm", "m", "g", "s", "k", "t", "pa"})
 _WRAPPINGS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`"}
@@ -133,14 +136,17 @@ def locate(quote: str, text: str) -> Span | DropReason:
         # marks alone: no place of them can be cited, and a long run of one is found at every place
         marks = quote.strip()
         return DropReason.TOO_SHORT if marks and marks in text else DropReason.NOT_FOUND
-    reason: DropReason | None = None
-    for wording in _wordings(quote):
-        for span in islice(_occurrences(wording, text), MOST_PLACES):
-            objection = _objection(span, text)
-            if objection is None:
-                return span
-            reason = reason or objection
-    return reason or DropReason.NOT_FOUND
+    # an exact place is an equivalent one, too, and is judged once
+    objections: dict[Span, DropReason] = {}
+    places = (span for wording in _wordings(quote) for span in _occurrences(wording, text))
+    for span in islice(places, MOST_PLACES):
+        if span in objections:
+            continue
+        objection = _objection(span, text)
+        if objection is None:
+            return span
+        objections[span] = objection
+    return next(iter(objections.values()), DropReason.NOT_FOUND)
 
 
 def verify(claimed: Sequence[Claimed], texts: Mapping[str, str]) -> Verified:
@@ -260,20 +266,49 @@ def _swap_first(quote: str) -> str:
 
 def _occurrences(wording: str, text: str) -> Iterator[Span]:
     """Yield every place where ``text`` repeats ``wording``: exact ones first, then equivalent ones."""
-    at = text.find(wording)
-    while at >= 0:
+    for at in _finds(wording, text):
         yield Span(start=at, end=at + len(wording))
-        at = text.find(wording, at + 1)
-    # The possessive quantifier keeps long runs of whitespace from being tried again and again.
-    parts = _SPACE.split(wording.translate(EQUIVALENT))
-    if sum(map(len, parts)) > len(text):
-        return
-    pattern = re.compile(r"\s++".join(re.escape(part) for part in parts))
-    folded = text.translate(EQUIVALENT)
-    match = pattern.search(folded)
-    while match is not None:
-        yield Span(start=match.start(), end=match.end())
-        match = pattern.search(folded, match.start() + 1)
+    even, folded = _fold(text), " ".join(wording.translate(EQUIVALENT).split())
+    for at in _finds(folded, even.text):
+        yield Span(start=even.origin(at), end=even.origin(at + len(folded) - 1) + 1)
+
+
+def _finds(wanted: str, text: str) -> Iterator[int]:
+    """Yield every offset of ``wanted``. ``str.find`` takes time in proportion to the text, whatever the two repeat."""
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Folded:
+    """A text whose runs of whitespace are one space each, and whose characters are folded by :data:`EQUIVALENT`."""
+
+    text: str
+    #: offset of each word in it, ascending
+    starts: array[int]
+    #: offset of each word in the text itself
+    origins: array[int]
+
+    def origin(self, at: int) -> int:
+        """Return the offset in the text itself of the character at ``at``, which is of a word."""
+        word = bisect_right(self.starts, at) - 1
+        return self.origins[word] + at - self.starts[word]
+
+
+# One reply's quotes are looked for in the same few passages.
+@lru_cache(maxsize=16)
+def _fold(text: str) -> _Folded:
+    words: list[str] = []
+    starts, origins = array("Q"), array("Q")
+    end = 0
+    for word in _WORD.finditer(text.translate(EQUIVALENT)):
+        words.append(word[0])
+        starts.append(end)
+        origins.append(word.start())
+        end += len(word[0]) + 1
+    return _Folded(text=" ".join(words), starts=starts, origins=origins)
 
 
 def _objection(span: Span, text: str) -> DropReason | None:
@@ -286,8 +321,8 @@ def _objection(span: Span, text: str) -> DropReason | None:
         return DropReason.DROPS_COMPARISON
     if drops_negation(text, span.start, span.end):
         return DropReason.DROPS_NEGATION
-    tokens = sum(1 for _ in _TOKEN.finditer(text, span.start, span.end))
-    if tokens < MIN_TOKENS and not _is_sentence(span, text):
+    tokens = islice(_TOKEN.finditer(text, span.start, span.end), MIN_TOKENS)
+    if sum(1 for _ in tokens) < MIN_TOKENS and not _is_sentence(span, text):
         return DropReason.TOO_SHORT
     return None
 

@@ -11,12 +11,15 @@ import httpx2
 import pytest
 
 from orchestrator.api.app import create_app
-from orchestrator.api.context import Limits
+from orchestrator.api.context import Context, Limits
+from orchestrator.api.mcp.service import ServiceDesk
+from orchestrator.api.mcp.tools import OFFERS
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
 from orchestrator.jobs.room import Room
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
+from posology.published.jobs import JobEvent
 from posology.store.connection import connect
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +139,32 @@ async def test_a_full_queue_is_429_with_the_time_to_wait(redis_url: str, tenant:
         rows = {"content-type": "application/x-ndjson"}
         batch = await api.post("/v1/batches", content=QUESTION, headers=rows)
         assert (batch.status_code, kind(batch)) == (429, "queue-full")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("get_passage", {"passage": "p:1"}),
+        ("verify_quote", {"passage": "p:1", "quote": "so it was"}),
+        ("check_retraction", {"passages": ["p:1"]}),
+    ],
+)
+async def test_what_reads_passages_takes_turns(
+    redis_url: str, tenant: str, tool: str, arguments: Mapping[str, object]
+) -> None:
+    """One request of a tenant at a time works on a passage, through every door."""
+    api = Context(settings=Settings(), limits=Limits(tenant_reads=1))
+    desk, offer = ServiceDesk(api=api, tenant=tenant), OFFERS[tool]
+    async with api.reads.of(tenant):
+        with pytest.raises(RequestProblem, match="under way") as caught:
+            await offer.work(desk, offer.parse(arguments), _unheard)
+    assert caught.value.status == 429
+    async with client(redis_url, tenant, limits=Limits(tenant_reads=0)) as http:
+        assert (await http.get("/v1/passages/p:1")).status_code == 429
+
+
+async def _unheard(_: JobEvent) -> None:
+    pass
 
 
 async def test_an_upload_that_does_not_end_is_given_up(redis_url: str, tenant: str) -> None:
