@@ -380,9 +380,15 @@ def test_ctrl_c_in_a_block_that_receives_no_signals_leaves_nothing(
 
 
 @pytest.mark.anyio
-async def test_a_second_stack_on_the_folder_is_refused(tmp_path: Path) -> None:
+async def test_a_second_stack_on_the_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_stack(options(tmp_path, index="data/index")) as info:
         assert read_stack(tmp_path) == info
+        with monkeypatch.context() as other:
+            other.setattr(os, "geteuid", lambda: os.getuid() + 1)
+            # another user's stack would be sent questions
+            assert read_stack(tmp_path) is None
         with pytest.raises(StackRuns, match=rf"pid {os.getpid()}, API at {info.api_url}"):
             async with running_stack(options(tmp_path)):
                 pytest.fail("two stacks on one folder")
