@@ -16,10 +16,11 @@ from typing import Protocol
 from posology.corpus import jats, jsonl, pdf, pubmed
 from posology.corpus.decoding import beginning
 from posology.corpus.documents import html, plain, word
-from posology.corpus.items import Item
+from posology.corpus.items import Item, Record
 from posology.corpus.references import bibtex, endnote, medline, ris, tables
 from posology.corpus.references.columns import GUESSED, Columns
-from posology.errors import BadFile
+from posology.errors import BadFile, BadRecord
+from posology.types import MAX_PASSAGE
 
 #: bytes in which the root element must begin: a declaration, a document type and comments come before it
 WITHIN = 1_000_000
@@ -188,7 +189,8 @@ def is_table(path: Path) -> bool:
 def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[Item]:
     """Return the items of a file; see :mod:`posology.corpus.items`.
 
-    A file without a known suffix is read if its beginning shows its format.
+    A file without a known suffix is read if its beginning shows its format. A passage that is too long to be shown to a
+    model is a bad record, whatever the format.
 
     Args:
         path: the file.
@@ -196,11 +198,23 @@ def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[
         columns: names of columns, if it is a table.
     """
     if is_table(path):
-        return tables.read(path, after=after, columns=columns)
+        return map(_bounded, tables.read(path, after=after, columns=columns))
     kind = kind_of(path) or by_beginning(path)
     if kind is not None:
-        return kind.read(path, after=after)
+        return map(_bounded, kind.read(path, after=after))
     return iter((BadFile(unknown(path), path=str(path)),))
+
+
+def _bounded(item: Item) -> Item:
+    if not isinstance(item, Record) or item.passage.length <= MAX_PASSAGE:
+        return item
+    return BadRecord(
+        f"a passage of {item.passage.length:,} characters, and models are shown at most {MAX_PASSAGE:,}: write one record for "
+        "each part, or save the text as a file of its own (.txt), which is cut into passages",
+        path=str(item.path),
+        line=item.line,
+        record=item.passage.id,
+    )
 
 
 def count_rows(path: Path, *, columns: Columns = GUESSED) -> int:
