@@ -234,6 +234,14 @@ class Fields(BaseModel):
     """Whether an API without keys takes files from programs of its own machine. Default: false."""
     upload_mib: int = Field(default=512, ge=1, le=10**6, alias="POSOLOGY_UPLOAD_MIB")
     """Maximum MiB of one uploaded file. Default: 512."""
+    upload_unpacked_mib: int = Field(
+        default=4_096, ge=1, le=10**7, alias="POSOLOGY_UPLOAD_UNPACKED_MIB"
+    )
+    """Maximum MiB of one uploaded file when it is unpacked. Default: 4096."""
+    upload_records: int = Field(default=200_000, ge=1, le=10**9, alias="POSOLOGY_UPLOAD_RECORDS")
+    """Maximum passages of one uploaded file; 100,000 abstracts take about 6 GiB of an index. Default: 200000."""
+    upload_seconds: int = Field(default=300, ge=1, le=10**6, alias="POSOLOGY_UPLOAD_SECONDS")
+    """Maximum seconds of processor time to read one uploaded file once, without encoding. Default: 300."""
     uploads_mib: int = Field(default=4_096, ge=1, le=10**9, alias="POSOLOGY_UPLOADS_MIB")
     """Maximum MiB of a tenant's uploaded files that are not ingested yet. Default: 4096."""
     tables_mib: int = Field(default=1_024, ge=1, le=10**9, alias="POSOLOGY_TABLES_MIB")
