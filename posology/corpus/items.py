@@ -31,6 +31,14 @@ def part_id(article: str, number: int) -> str:
     return f"{article}{PART}{number}"
 
 
+def is_part(passage: str, article: str) -> bool:
+    """Return whether an id is that of a part of an article, as :func:`part_id` makes them."""
+    before, mark, number = passage.rpartition(PART)
+    if not mark or before != article or not (number.isascii() and number.isdigit()):
+        return False
+    return number[0] != "0"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """A passage and where it was read."""
@@ -79,10 +87,11 @@ class Parts:
 
     def keep(self, passage_id: str) -> bool:
         """Return whether a passage whose parent is :attr:`id` is still one of its parts."""
-        before, mark, number = passage_id.rpartition(PART)
-        if not mark or before != self.id or not (number.isascii() and number.isdigit()):
+        if not is_part(passage_id, self.id):
             return False
-        return part_id(self.id, int(number)) == passage_id and 1 <= int(number) <= self.count
+        number = passage_id.rpartition(PART)[2]
+        # one of thousands of digits is not made a number
+        return len(number) <= len(str(self.count)) and int(number) <= self.count
 
 
 class NoticeKind(StrEnum):

@@ -16,6 +16,7 @@ from pydantic import (
     ValidationError,
 )
 
+from posology.corpus.items import is_part
 from posology.text.names import joined, kept, people, person
 from posology.types import Passage
 
@@ -197,6 +198,12 @@ def parse(line: bytes) -> Passage:
     except ValidationError as error:
         reason = _reason(error.errors(include_url=False)[0])
         raise RecordError(reason, record=_id(line)) from None
+    if fields.parent is not None and not is_part(fields.id, fields.parent):
+        raise RecordError(
+            f"parent: only a passage with the id PARENT#1, PARENT#2 and so on is a part of an article (got {fields.id!r} of "
+            f"{fields.parent[:100]!r}): name it so, or leave out the parent",
+            record=fields.id,
+        )
     passage = Passage(**{name: getattr(fields, name) for name in _FIELDS})
     if fields.contents is None:
         return passage
