@@ -6,7 +6,8 @@ items up to the place ``after``. Reading a file twice yields the same places.
 An article of several passages is read as its passages, ``ID#1`` to ``ID#n``, each with ``parent=ID``, and then one
 :class:`Parts` with their number. Unchanged parts are recognised by their digests and kept, and surplus parts of an
 earlier version are removed; deleting the article first would encode all parts again at every reading. Without a
-``Parts``, e.g. when the file ends early, nothing is removed.
+``Parts``, e.g. when the file ends early, nothing is removed. A record that is too long for a passage is read as parts, too,
+which have its place.
 """
 
 from __future__ import annotations
@@ -84,6 +85,9 @@ class Parts:
     path: Path
     #: place in the file, counted from 1, after the last part
     line: int
+    #: whether the parts are those of one record of this id, which its passage is then no more, nor a source of notices but
+    #: of those at this place
+    whole: bool = False
 
     def keep(self, passage_id: str) -> bool:
         """Return whether a passage whose parent is :attr:`id` is still one of its parts."""

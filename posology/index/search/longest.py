@@ -35,9 +35,7 @@ def bounded(found: Retrieved) -> Retrieved:
     end = sentences[-1].end if sentences else room
     if not sentences:
         sentences = (Sentence(start=min(found.sentences[0].start, end), end=end + len(UNREADABLE)),)
-    said = (
-        f"({len(passage.text):,} characters, of which {end:,} are read: ingest the record in parts)"
-    )
+    said = f"({len(passage.text):,} characters, of which {end:,} are read: ingest the record again)"
     text = f"{passage.text[:end]}{UNREADABLE if not whole else ''}\n\n{UNREADABLE} {said}"
     pages = None if passage.pages is None else passage.pages.cut(0, end)
     kept = len(sentences)

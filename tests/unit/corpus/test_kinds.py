@@ -8,7 +8,7 @@ import pytest
 
 from posology.corpus.files import count_rows, kind_of, read, root_of
 from posology.corpus.folders import expand
-from posology.corpus.items import Record
+from posology.corpus.items import Parts, Record
 from posology.errors import BadFile, BadRecord
 from posology.types import MAX_PASSAGE
 from tests.support.literature import article_set, docx, jats
@@ -112,6 +112,35 @@ def test_a_passage_that_is_too_long_for_a_prompt_is_a_bad_record(
     (bad,) = [one for one in found if isinstance(one, BadRecord)]
     assert bad.record
     assert f"at most {MAX_PASSAGE:,}" in bad.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("a.jsonl", '{"id": "a", "title": "Salt", "retracted": true, "text": "', '"}'),
+        ("a.csv", "id,title,retracted,abstract\na,Salt,yes,", "\n"),
+        ("a.ris", "TY  - JOUR\nID  - a\nTI  - RETRACTED: Salt\nAB  - ", "\nER  - \n"),
+    ],
+)
+def test_a_long_record_of_any_format_is_read_as_parts(
+    tmp_path: Path, name: str, before: str, after: str
+) -> None:
+    path = tmp_path / name
+    sentences = [f"Salt helped {n} of them." for n in range(2_000)]
+    path.write_text(before + " ".join([*sentences, LONG.capitalize()]) + after)
+    *parts, bad, end = read(path)
+    assert isinstance(end, Parts)
+    assert isinstance(bad, BadRecord)
+    records = [one for one in parts if isinstance(one, Record)]
+    assert len(records) == len(parts) == end.count - 1
+    assert end.whole
+    assert [one.passage.id for one in records] == [f"{end.id}#{n}" for n in range(1, end.count)]
+    assert {one.passage.parent for one in records} == {end.id}
+    assert all(one.passage.retracted and one.passage.title for one in records)
+    assert " ".join(one.passage.text for one in records) == " ".join(sentences)
+    # they stand at one place, and are committed together
+    assert {bad.line, *(one.line for one in records)} == {end.line}
+    assert not list(read(path, after=end.line))
 
 
 def test_a_passage_just_as_long_as_it_may_be_is_read(tmp_path: Path) -> None:
