@@ -108,7 +108,8 @@ class Fields(BaseModel):
     compression_seconds: float = Field(
         default=60.0, gt=0, allow_inf_nan=False, alias="POSOLOGY_COMPRESSION_SECONDS"
     )
-    """Maximum predicted seconds of one compression; a question that needs more is refused. Default: 60."""
+    """Maximum predicted seconds of one compression, and of one call of the offline reader; a question that needs more is
+    refused. Default: 60."""
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
     """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL`, `provence` or `provence:MODEL`. Default: none."""
     calibration: str | None = Field(default=None, alias="POSOLOGY_CALIBRATION")
