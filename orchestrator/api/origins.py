@@ -81,11 +81,19 @@ def is_foreign(headers: Headers, host: str) -> bool:
     return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a name or address is of the machine itself, without its port."""
+    host = host.rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def is_local(request: Request) -> bool:
     """Return whether a request comes from this machine, and not through a proxy on it."""
     if {"x-forwarded-for", "x-real-ip", "forwarded"} & set(request.headers):
         return False
-    try:
-        return request.client is not None and ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
+    return request.client is not None and is_loopback(request.client.host)

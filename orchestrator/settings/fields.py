@@ -218,6 +218,9 @@ class Fields(BaseModel):
     console_key: SecretStr | None = Field(default=None, min_length=24, alias="POSOLOGY_CONSOLE_KEY")
     """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants, and changes their
     limits and keys. Default: none; the pages of operators are then closed."""
+    console_secure: bool | None = Field(default=None, alias="POSOLOGY_CONSOLE_SECURE")
+    """Whether browsers send the console's cookie over TLS alone. Default: true if the API asks for keys and is not reached as
+    `localhost`, whatever a proxy says; else where the request came by TLS."""
     reports: str | None = Field(default=None, alias="POSOLOGY_REPORTS")
     """Folder of reports that the console shows to operators: folders of `posology eval --out`, and JSON files of `posology
     reconcile --out`. Default: none."""

@@ -23,6 +23,7 @@ OWN = frozenset(
         *("otlp_endpoint", "trace_texts", "log_questions"),
         *("prices", "prompts", "tiktoken_files", "cache", "xdg_cache"),
         *("auth", "hosts", "uploads", "open_uploads", "reports", "webhook_networks"),
+        "console_secure",
     }
 )
 

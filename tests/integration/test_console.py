@@ -102,10 +102,36 @@ async def test_the_cookie_is_for_the_console_alone_and_no_script(
         names = [name async for name in redis.scan_iter(match="posology:console:*")]
         assert names
         assert not any(value in name for name in names)
-        secure = httpx2.ASGITransport(create_app(Settings.model_validate({"POSOLOGY_AUTH": "keys"}), b.store))  # fmt: skip
-        async with httpx2.AsyncClient(transport=secure, base_url="https://localhost") as tls:
-            page = await tls.get("/console/sign-in")
-            assert "secure" in page.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    ("address", "more", "secure"),
+    [
+        ("https://localhost", {}, True),
+        ("http://localhost:8000", {}, False),
+        ("http://127.0.0.1:8000", {}, False),
+        ("http://[::1]:8000", {}, False),
+        # a proxy ends TLS, and its headers are not believed
+        ("http://console.example", {}, True),
+        ("http://10.0.0.7:8000", {}, True),
+        ("http://localhost.evil.example", {}, True),
+        ("http://console.example", {"POSOLOGY_CONSOLE_SECURE": "false"}, False),
+        ("http://localhost", {"POSOLOGY_CONSOLE_SECURE": "true"}, True),
+    ],
+)
+async def test_the_cookie_goes_over_tls_alone_unless_the_console_is_on_this_machine(
+    redis: Redis, redis_url: str, tenant: str, address: str, more: dict[str, str], secure: bool
+) -> None:
+    async with bench(redis, redis_url, tenant, **more) as b:
+        b.http.base_url = httpx2.URL(address)
+        page = await b.http.get("/console/sign-in")
+        assert ("secure" in page.headers["set-cookie"].lower()) == secure
+        if secure and not address.startswith("https:"):
+            # a browser keeps no such cookie
+            b.http.cookies.clear()
+            refused = await b.http.post("/console/sign-in", data={"key": b.issued.key})
+            assert refused.status_code == 403
+            assert "POSOLOGY_CONSOLE_SECURE=false" in refused.text
 
 
 async def test_a_session_ends_with_its_key_its_tenant_and_by_signing_out(
