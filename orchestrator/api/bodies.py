@@ -28,8 +28,9 @@ async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
     Raises:
         RequestProblem: 413, before anything is read if the declared length is too large.
     """
-    declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared) > limit:
+    declared = request.headers.get("content-length", "0").lstrip("0") or "0"
+    # Python makes no number of thousands of digits
+    if declared.isdecimal() and (len(declared) > len(str(limit)) or int(declared) > limit):
         raise too_large(limit)
     seen = 0
     async for chunk in request.stream():

@@ -77,8 +77,11 @@ def is_foreign(headers: Headers, host: str) -> bool:
     if headers.get("sec-fetch-site", "none").strip().lower() not in _OWN:
         return True
     origin = headers.get("origin")
-    # an opaque origin is `null`
-    return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    try:
+        # an opaque origin is `null`
+        return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    except ValueError:
+        return True
 
 
 def is_loopback(host: str) -> bool:

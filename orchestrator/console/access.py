@@ -288,7 +288,11 @@ async def _stands(session: Session, api: Context) -> bool:
 
 def _within(to: str | None) -> str:
     """Return a path of the console; another address, such as another site's, becomes its first page."""
-    parts = urlsplit(to or "")
+    try:
+        parts = urlsplit(to or "")
+    except ValueError:
+        # such as an address of IPv6 without its end
+        return HOME
     inside = parts.path == HOME or parts.path.startswith(f"{HOME}/")
     if (
         to is None

@@ -88,6 +88,7 @@ async def test_other_names_are_the_operators_to_give(redis_url: str, tenant: str
         {"origin": "https://evil.example"},
         {"origin": "http://localhost:3000"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": "https://evil.example", "sec-fetch-site": "cross-site"},
     ],
 )
