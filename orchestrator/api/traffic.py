@@ -6,6 +6,7 @@ import logging
 import re
 import time
 import uuid
+from ipaddress import ip_address
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
@@ -102,7 +103,18 @@ class TrafficMiddleware:
                     status=status,
                     seconds=round(seconds, 4),
                     tenant=scope.get(TENANT),
+                    client=address(scope),
                 )
+
+
+def address(scope: Scope) -> str | None:
+    """Return the IP address that a request came from, as far as proxies are believed; ``None``: it has none."""
+    client = scope.get("client")
+    try:
+        return None if client is None else str(ip_address(client[0]))
+    except ValueError:
+        # a proxy's word is no address
+        return None
 
 
 def _level(route: str, status: int) -> int:

@@ -14,9 +14,17 @@ from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context
 from orchestrator.api.origins import is_foreign, is_local, is_loopback
 from orchestrator.api.problems import RequestProblem
-from orchestrator.api.traffic import TENANT
+from orchestrator.api.traffic import TENANT, address
 from orchestrator.console.pages import HEADERS, HOME, respond
-from orchestrator.console.sessions import LENGTH, Session, Sessions, form_token, new_token
+from orchestrator.console.sessions import (
+    LENGTH,
+    WINDOW,
+    Session,
+    Sessions,
+    TooManySignIns,
+    form_token,
+    new_token,
+)
 from orchestrator.settings import Auth
 from posology.budget.tenants import api_keys
 from posology.errors import KeyRefused, PosologyError, TenantDisabled
@@ -229,12 +237,18 @@ async def show_sign_in(asked: Asked) -> Response:
 async def sign_in(asked: Asked) -> Response:
     """Begin a session by a tenant's key or the operator's."""
     to = _within(asked.form.get("to"))
+    kept = sessions(asked.api)
     try:
-        session = await _session(asked.api, asked.form.get("key", "").strip())
+        async with kept.trying(address(asked.request.scope) or "unknown"):
+            session = await _session(asked.api, asked.form.get("key", "").strip())
+    except TooManySignIns:
+        said = f"Too many sign-ins from this address have failed: try again in {WINDOW} seconds."
+        refused = asked.page("sign_in.html", 429, to=to, failed=said)
+        refused.headers["Retry-After"] = str(WINDOW)
+        return refused
     except PosologyError as error:
         said = "The key is not accepted." if isinstance(error, KeyRefused) else error.message
         return asked.page("sign_in.html", 401, to=to, failed=said)
-    kept = sessions(asked.api)
     await kept.end(asked.token)
     response = redirect(to)
     keep(response, asked, await kept.begin(session))

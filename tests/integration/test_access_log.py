@@ -64,6 +64,7 @@ async def test_every_request_has_one_line(
     # a request with an unknown parameter is refused before its tenant is looked up
     known = route.startswith("/v1") and status != 422
     assert fields["tenant"] == (tenant if known else None)
+    assert fields["client"] == "127.0.0.1"
     assert line.levelno == (logging.DEBUG if route == "/healthz" else logging.INFO)
     assert "zyxomab" not in str([vars(one) for one in caplog.records])
     # nothing of a request is left for the next one

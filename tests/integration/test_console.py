@@ -14,10 +14,12 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
+from fastapi import FastAPI
 from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
 from orchestrator.console.pages import HEADERS
+from orchestrator.console.sessions import FAILURES, MOST, Session, Sessions
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -42,6 +44,7 @@ class Bench:
     http: httpx2.AsyncClient
     store: JobStore
     issued: Issued
+    app: FastAPI
 
     async def sign_in(self, key: str | None = None, to: str = "/console") -> httpx2.Response:
         self.http.cookies.clear()
@@ -63,9 +66,11 @@ async def bench(redis: Redis, url: str, tenant: str, *, auth: str | None = "keys
     store = JobStore(redis, url)
     app = create_app(Settings.model_validate({**given, **more}), store)
     issued = await TenantStore(redis, url).create(tenant, Limits(day=Decimal(100)))
+    # the sign-ins that other tests let fail, all from one address
+    await redis.delete(keys.console_failures("127.0.0.1"))
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
-        yield Bench(http=http, store=store, issued=issued)
+        yield Bench(http=http, store=store, issued=issued, app=app)
 
 
 async def test_without_a_session_every_page_leads_to_the_sign_in(
@@ -102,6 +107,52 @@ async def test_the_cookie_is_for_the_console_alone_and_no_script(
         names = [name async for name in redis.scan_iter(match="posology:console:*")]
         assert names
         assert not any(value in name for name in names)
+
+
+async def test_keys_are_not_guessed(redis: Redis, redis_url: str, tenant: str) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        # those of a person who types
+        for _ in range(3):
+            assert (await b.sign_in("wrong")).status_code == 401
+            assert (await b.sign_in()).status_code == 303
+        b.http.cookies.clear()
+        page = await b.http.get("/console/sign-in")
+        given = {"form_token": token(page), "key": "wrong"}
+        statuses: list[int] = []
+
+        async def guess() -> None:
+            statuses.append((await b.http.post("/console/sign-in", data=given)).status_code)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(40):
+                group.start_soon(guess)
+        # of all that race, as many as are allowed are looked at
+        assert (statuses.count(401), statuses.count(429)) == (FAILURES - 3, 40 - (FAILURES - 3))
+        refused = await b.http.post("/console/sign-in", data=given | {"key": CONSOLE_KEY})
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+        # another address is not kept out
+        other = httpx2.ASGITransport(b.app, client=("192.0.2.7", 1))
+        async with httpx2.AsyncClient(transport=other, base_url="http://localhost") as http:
+            there = Bench(http=http, store=b.store, issued=b.issued, app=b.app)
+            assert (await there.sign_in()).status_code == 303
+            await redis.delete(keys.console_failures("127.0.0.1"))
+            assert (await b.sign_in()).status_code == 303
+
+
+async def test_a_tenant_has_only_so_many_sessions(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        sessions = Sessions(redis, redis_url)
+        operators = await sessions.begin(Session(tenant=None, key="k"))
+        made = [await sessions.begin(Session(tenant=tenant, key="k")) for _ in range(MOST + 2)]
+        await sessions.end(made[-1])
+        made.append(await sessions.begin(Session(tenant=tenant, key="k")))
+        found = [await sessions.find(one) is not None for one in made]
+        assert found == [False, False, *[True] * (MOST - 1), False, True]
+        assert await sessions.find(operators) is not None
+        assert (await b.sign_in()).status_code == 303
 
 
 @pytest.mark.parametrize(
