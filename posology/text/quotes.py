@@ -36,8 +36,16 @@ EQUIVALENT = str.maketrans(
     }
 )
 
+#: Characters that nobody sees and no writing needs: spaces of no width, and marks and overrides of the reading direction. Models
+#: are not shown them. Joiners and soft hyphens are none of them: words of some languages need them.
+UNSEEN = (
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f"
+)
+
 _TOKEN = re.compile(r"[^\W_]+")
-_WORD = re.compile(r"\S+")
+_UNSEEN = re.compile(f"[{UNSEEN}]+")
+_WORD = re.compile(rf"[^\s{UNSEEN}]+")
+_SPACE = re.compile(r"\s")
 #: Units whose case is their meaning: mg is no Mg, m no M.
 _CASED = frozenset({"mg", "mm", "m", "g", "s", "k", "t", "pa"})
 _WRAPPINGS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`"}
@@ -268,7 +276,7 @@ def _occurrences(wording: str, text: str) -> Iterator[Span]:
     """Yield every place where ``text`` repeats ``wording``: exact ones first, then equivalent ones."""
     for at in _finds(wording, text):
         yield Span(start=at, end=at + len(wording))
-    even, folded = _fold(text), " ".join(wording.translate(EQUIVALENT).split())
+    even, folded = _fold(text), _fold(wording).text
     for at in _finds(folded, even.text):
         yield Span(start=even.origin(at), end=even.origin(at + len(folded) - 1) + 1)
 
@@ -283,10 +291,10 @@ def _finds(wanted: str, text: str) -> Iterator[int]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Folded:
-    """A text whose runs of whitespace are one space each, and whose characters are folded by :data:`EQUIVALENT`."""
+    """A text whose runs of whitespace are one space each, without :data:`UNSEEN`, folded by :data:`EQUIVALENT`."""
 
     text: str
-    #: offset of each word in it, ascending
+    #: offset of each word, or part of one, in it, ascending
     starts: array[int]
     #: offset of each word in the text itself
     origins: array[int]
@@ -300,19 +308,35 @@ class _Folded:
 # One reply's quotes are looked for in the same few passages.
 @lru_cache(maxsize=16)
 def _fold(text: str) -> _Folded:
-    words: list[str] = []
+    parts: list[str] = []
     starts, origins = array("Q"), array("Q")
-    end = 0
-    for word in _WORD.finditer(text.translate(EQUIVALENT)):
-        words.append(word[0])
+    end = last = 0
+    even = text.translate(EQUIVALENT)
+    for word in _WORD.finditer(even):
+        # what nobody sees parts no word
+        if parts and _SPACE.search(even, last, word.start()):
+            parts.append(" ")
+            end += 1
+        parts.append(word[0])
         starts.append(end)
         origins.append(word.start())
-        end += len(word[0]) + 1
-    return _Folded(text=" ".join(words), starts=starts, origins=origins)
+        end, last = end + len(word[0]), word.end()
+    return _Folded(text="".join(parts), starts=starts, origins=origins)
+
+
+@lru_cache(maxsize=16)
+def _seen(text: str) -> str:
+    return _UNSEEN.sub("", text)
 
 
 def _objection(span: Span, text: str) -> DropReason | None:
     """Why this occurrence must not be cited; ``None`` if it may."""
+    plain = _seen(text)
+    if plain != text:
+        # a word or a negation is none the less one for what nobody sees within it
+        start = len(_UNSEEN.sub("", text[: span.start]))
+        span = Span(start=start, end=start + len(_UNSEEN.sub("", text[span.start : span.end])))
+        text = plain
     if not is_readable(text, span):
         return DropReason.UNREADABLE
     if cuts_token(text, span.start, span.end):

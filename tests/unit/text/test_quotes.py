@@ -497,3 +497,18 @@ def test_a_sentence_that_was_not_read_whole_is_never_quoted(quote: str) -> None:
     assert locate(quote, text) is DropReason.UNREADABLE
     assert isinstance(locate("None left the trial.", text), Span)
     assert isinstance(locate("Falls were counted.", text), Span)
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\u202e", "\u2060", "\ufeff", "\u200f\u2066"])
+def test_a_quote_lacks_what_models_are_not_shown(sign: str) -> None:
+    text = f"Falls were counted.{sign} Adu{sign}lts took{sign} {sign}5 g of salt.{sign} None left."
+    found = locate("Adults took 5 g of salt.", text)
+    assert isinstance(found, Span)
+    assert text[found.start : found.end] == f"Adu{sign}lts took{sign} {sign}5 g of salt."
+    # and parts no word
+    assert locate("lts took 5 g of salt", text) is DropReason.CUTS_TOKEN
+    assert locate("Adu lts took 5 g of salt.", text) is DropReason.NOT_FOUND
+    denied = f"Salt did n{sign}ot lower the pressure. It was in{sign}effective in older adults."
+    assert locate("lower the pressure", denied) is DropReason.DROPS_NEGATION
+    assert locate("effective in older adults", denied) is DropReason.CUTS_TOKEN
+    assert locate(f"{sign}effective in older adults", denied) is DropReason.CUTS_TOKEN
