@@ -36,6 +36,8 @@ _SIGNS = {
     "textbar": "|",
     "textasciitilde": "~",
     "textbackslash": "\\",
+    "textbraceleft": "{",
+    "textbraceright": "}",
     "leqslant": "≤",
     "geqslant": "≥",
     "mathrm": "%(1)s",
