@@ -93,8 +93,7 @@ class Uploads:
             OSError: the folder cannot be written.
         """
         own = self._own(tenant)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        own.mkdir(parents=True, exist_ok=True)
+        make_private(own)
         with locked(own / "upload.lock"):
             # what a process left that was killed
             shutil.rmtree(own / _ARRIVING, ignore_errors=True)
@@ -255,7 +254,7 @@ class Uploads:
             Busy: another process is.
             OSError: the folder cannot be written.
         """
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder)
         with locked(self._folder / "service.lock"):
             yield
 
@@ -363,6 +362,12 @@ def _write(folder: Path, ingest: IngestOutput) -> None:
         os.fsync(file.fileno())
     made.rename(folder / _RECORD)
     sync(folder)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that no other user of the machine reads, and those above it; one that exists keeps its mode."""
+    for one in (*reversed(folder.parents), folder):
+        one.mkdir(mode=0o700, exist_ok=True)
 
 
 def sync(folder: Path) -> None:

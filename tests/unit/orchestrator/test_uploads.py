@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import resource
+import stat
 import subprocess
 import sys
 import threading
@@ -148,6 +149,21 @@ def test_files_that_wait_leave_less_room(uploads: Uploads, size: int) -> None:
     assert add(uploads, b"x" * 1_000, tenant="other").bytes == 1_000
     assert not ingester(uploads, Does()).run_waiting()
     assert add(uploads, b"x" * 1_000, name="c.txt").bytes == 1_000, "what is ingested needs no room"
+
+
+def test_no_other_user_reads_what_tenants_send(tmp_path: Path) -> None:
+    place = tmp_path / "srv" / "uploads"
+    place.mkdir(parents=True)
+    # a folder of the operator's, as the documentation makes it
+    place.chmod(0o755)
+    uploads = Uploads(place)
+    add(uploads)
+    own = place / "tenants" / "acme"
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (place, own.parent, own)] == [
+        0o755,
+        0o700,
+        0o700,
+    ]
 
 
 def test_a_tenant_has_only_so_many_files_waiting(uploads: Uploads) -> None:
