@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 from redis.asyncio import Redis
+from starlette.types import Receive, Scope, Send
 
 from orchestrator.api.app import create_app
 from orchestrator.console.pages import HEADERS
@@ -259,13 +260,27 @@ async def test_without_keys_the_console_is_for_its_own_machine(
         for host in ("evil.example", "evil.example:8000"):
             assert (await b.http.get("/console/jobs", headers={"host": host})).status_code == 421
         assert (await b.http.get("/console/jobs", headers={"sec-fetch-site": "cross-site"})).status_code == 403  # fmt: skip
-        proxied = await b.http.get("/console/jobs", headers={"x-forwarded-for": "192.0.2.1"})
-        assert proxied.status_code == 403
+        for name in ("x-forwarded-for", "via", "x-forwarded-host", "cf-connecting-ip"):
+            proxied = await b.http.get("/console/jobs", headers={name: "1.1 nginx"})
+            assert proxied.status_code == 403
         assert "POSOLOGY_AUTH=keys" in proxied.text
+        # as nginx asks a service behind it
+        assert await _in_version(b.app, "1.0") == 403
+        assert await _in_version(b.app, "1.1") == 200
         transport = httpx2.ASGITransport(b.http._transport.app, client=("192.0.2.1", 1))  # type: ignore[attr-defined]
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as far:
             assert (await far.get("/console/jobs")).status_code == 403
             assert (await far.get("/console/sign-in")).status_code == 403
+
+
+async def _in_version(app: FastAPI, version: str) -> int:
+    async def spoken(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "http_version": version}, receive, send)
+
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(spoken), base_url="http://127.0.0.1"
+    ) as http:
+        return (await http.get("/console/jobs")).status_code
 
 
 async def test_a_job_is_its_tenants_alone(redis: Redis, redis_url: str, tenant: str) -> None:

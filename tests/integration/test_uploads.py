@@ -353,7 +353,7 @@ async def test_without_keys_only_this_machine_sends_files_and_only_if_a_setting_
         problem(await send(client), 403, "ingest-not-allowed")
     async with serving(redis, redis_url, given, tenant=tenant) as client:
         # a proxy on this machine speaks for another one
-        for name in ("x-forwarded-for", "x-real-ip", "forwarded"):
+        for name in ("x-forwarded-for", "x-forwarded-proto", "x-real-ip", "forwarded", "via"):
             problem(await send(client, **{name: "127.0.0.1"}), 403, "ingest-not-allowed")
         assert (await send(client)).status_code == 202
     for off in ({"POSOLOGY_OPEN_UPLOADS": "false"}, {"POSOLOGY_UPLOADS": ""}):
