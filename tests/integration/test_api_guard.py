@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -120,6 +121,18 @@ async def test_with_keys_neither_is_looked_at(redis_url: str, tenant: str) -> No
     async with client(redis_url, tenant, POSOLOGY_AUTH="keys") as api:
         said = await jobs(api, {"host": "api.example", "origin": "https://console.example"})
         assert (said.status_code, kind(said)) == (401, "key-refused")
+
+
+async def test_a_job_and_a_row_claim_no_fetch_of_others(redis_url: str, tenant: str) -> None:
+    fetch = "ingest_0199a1b2c3d45f6e7a8b9c0d1e2f"
+    async with client(redis_url, tenant) as api:
+        refused = await api.post("/v1/jobs", json={"question": "Does it?", "fetch": fetch})
+        assert (refused.status_code, refused.json()["field"]) == (422, "fetch")
+        rows = json.dumps({"question": "Does it?", "fetch": fetch})
+        made = await api.post(
+            "/v1/batches", content=rows, headers={"content-type": "application/x-ndjson"}
+        )
+        assert made.json()["rejected"] == 1, made.text
 
 
 async def test_a_batch_is_not_plain_text(redis_url: str, tenant: str) -> None:
