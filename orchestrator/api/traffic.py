@@ -79,7 +79,10 @@ class TrafficMiddleware:
                 status = message["status"]
                 kind = Headers(raw=message["headers"]).get("content-type", "")
                 stream = kind.startswith("text/event-stream")
-                MutableHeaders(scope=message)[REQUEST_ID] = request_id
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = request_id
+                # a reply is of one tenant, unless its route knows better
+                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         with bound_contextvars(request_id=request_id):

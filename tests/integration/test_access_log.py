@@ -58,6 +58,8 @@ async def test_every_request_has_one_line(
     reply, left = await ask(redis, redis_url, method, path, headers=headers, json=body)
     assert reply.status_code == status
     assert reply.headers["x-request-id"] == "trace/7"
+    # no cache on the way keeps what is of one tenant
+    assert reply.headers["cache-control"] == "no-store"
     (line,) = [one for one in caplog.records if one.getMessage() == "request"]
     fields = vars(line)["fields"]
     assert (fields["method"], fields["route"], fields["status"]) == (method, route, status)
