@@ -36,7 +36,7 @@ EQUIVALENT = str.maketrans(
     }
 )
 
-#: Characters that nobody sees and no writing needs: spaces of no width, and marks and overrides of the reading direction. Models
+#: Characters that are not seen and no writing needs: spaces of no width, and marks and overrides of the reading direction. Models
 #: are not shown them. Joiners and soft hyphens are none of them: words of some languages need them.
 UNSEEN = (
     "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f"
@@ -313,7 +313,7 @@ def _fold(text: str) -> _Folded:
     end = last = 0
     even = text.translate(EQUIVALENT)
     for word in _WORD.finditer(even):
-        # what nobody sees parts no word
+        # what is not seen parts no word
         if parts and _SPACE.search(even, last, word.start()):
             parts.append(" ")
             end += 1
@@ -333,7 +333,7 @@ def _objection(span: Span, text: str) -> DropReason | None:
     """Why this occurrence must not be cited; ``None`` if it may."""
     plain = _seen(text)
     if plain != text:
-        # a word or a negation is none the less one for what nobody sees within it
+        # a word or a negation is none the less one for what is not seen within it
         start = len(_UNSEEN.sub("", text[: span.start]))
         span = Span(start=start, end=start + len(_UNSEEN.sub("", text[span.start : span.end])))
         text = plain
