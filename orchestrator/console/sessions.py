@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from ipaddress import IPv4Address, ip_address, ip_network
 from json import dumps, loads
 
 from redis.asyncio import Redis
@@ -98,7 +99,7 @@ class Sessions:
             TooManySignIns: as many have failed, or are under way.
             StoreUnavailable: Redis is unreachable.
         """
-        name = keys.console_failures(address)
+        name = keys.console_failures(place(address))
         with translated(self._url):
             async with self._redis.pipeline(transaction=True) as pipe:
                 pipe.set(name, 0, ex=WINDOW, nx=True)
@@ -131,6 +132,17 @@ class Sessions:
             await self._redis.delete(_name(token))
             if session is not None:
                 await self._redis.zrem(keys.console_sessions(session.owner), _name(token))
+
+
+def place(address: str) -> str:
+    """Return what stands for an address: of IPv6 its network of 64 bits, which one client has whole."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(known, IPv4Address):
+        return address
+    return str(known.ipv4_mapped or ip_network((known, 64), strict=False).network_address)
 
 
 def _name(token: str) -> str:

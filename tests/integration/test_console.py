@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchestrator.api.app import create_app
 from orchestrator.console.pages import HEADERS
-from orchestrator.console.sessions import FAILURES, MOST, Session, Sessions
+from orchestrator.console.sessions import FAILURES, MOST, Session, Sessions, place
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -139,6 +139,15 @@ async def test_keys_are_not_guessed(redis: Redis, redis_url: str, tenant: str) -
             assert (await there.sign_in()).status_code == 303
             await redis.delete(keys.console_failures("127.0.0.1"))
             assert (await b.sign_in()).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [("192.0.2.7", "192.0.2.7"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"), ("::ffff:192.0.2.7", "192.0.2.7"),
+     ("::1", "::"), ("unknown", "unknown")],
+)  # fmt: skip
+def test_addresses_that_one_client_has_are_counted_as_one(address: str, counted: str) -> None:
+    assert place(address) == counted
 
 
 async def test_a_tenant_has_only_so_many_sessions(
