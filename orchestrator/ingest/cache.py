@@ -21,6 +21,7 @@ from posology.errors import BadFile, ConfigurationError, InputError
 from posology.index.build.report import IngestReport
 from posology.index.embedders.paid.models import PROVIDER
 from posology.index.schema import FORMAT, SPLITTER
+from posology.version import __version__
 
 #: indices that are kept, however long ago they were used
 KEPT = 20
@@ -125,7 +126,9 @@ def _kept(place: Path) -> tuple[str, ...]:
 
 def _key(paths: Sequence[Path], settings: Settings, columns: Columns) -> str:
     """Return a digest of the files' names and content, and of all that decides how they are indexed."""
-    recipe = (FORMAT, SPLITTER, settings.embedder, settings.self_information, settings.token_codes)
+    # another release may read more of the same files
+    release = (FORMAT, SPLITTER, __version__)
+    recipe = (*release, settings.embedder, settings.self_information, settings.token_codes)
     digest = hashlib.sha256(repr((*recipe, columns.identity)).encode())
     for file in expand(paths):
         if isinstance(file, BadFile):

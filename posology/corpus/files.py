@@ -124,8 +124,6 @@ KINDS: tuple[Kind, ...] = (
         suffixes=word.SUFFIXES,
         read=word.read,
         count=word.count,
-        require=word.require,
-        extra="word",
     ),
     Kind(name="text", suffixes=plain.SUFFIXES, read=plain.read, count=plain.count),
     Kind(

@@ -97,10 +97,10 @@ def test_files_of_a_missing_package_do_not_stop_their_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
-    monkeypatch.setitem(sys.modules, "mammoth", None)
-    for name in ("b.pdf", "c.pdf", "d.docx"):
+    monkeypatch.setitem(sys.modules, "bibtexparser", None)
+    for name in ("b.pdf", "c.pdf", "d.bib"):
         (folder / name).write_bytes(b"%PDF-1.7")
-    lack = "1 .docx file, 2 .pdf files not read, their package is missing: pip install 'posology[pdf,word]'"
+    lack = "1 .bib file, 2 .pdf files not read, their package is missing: pip install 'posology[bibtex,pdf]'"
     for _ in range(2):
         done = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
         assert done.exit_code == 0, done.output
@@ -118,7 +118,7 @@ def test_files_of_a_missing_package_do_not_stop_their_folder(
     (folder / "a.jsonl").unlink()
     nothing = CLI.invoke(app, ["ask", QUESTION, str(folder)])
     assert nothing.exit_code == 4
-    assert "pip install 'posology[pdf,word]'" in nothing.stderr
+    assert "pip install 'posology[bibtex,pdf]'" in nothing.stderr
 
 
 def test_what_cannot_be_read_leaves_nothing(folder: Path, tmp_path: Path) -> None:

@@ -232,6 +232,22 @@ HTML = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>Salt | Journal
 <h2>References</h2><p>1. Others. 2010.</p><footer>Contact</footer></body></html>""".encode()
 
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+#: of the parts of a file of Word's
+WORDS_NAMES = " ".join(
+    f'xmlns:{prefix}="{name}"'
+    for prefix, name in {
+        "w": _WORD,
+        "m": "http://schemas.openxmlformats.org/officeDocument/2006/math",
+        "mc": "http://schemas.openxmlformats.org/markup-compatibility/2006",
+        "wp": "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing",
+        "wps": "http://schemas.microsoft.com/office/word/2010/wordprocessingShape",
+        "a": "http://schemas.openxmlformats.org/drawingml/2006/main",
+        "v": "urn:schemas-microsoft-com:vml",
+        "o": "urn:schemas-microsoft-com:office:office",
+        "w16se": "http://schemas.microsoft.com/office/word/2015/wordml/symex",
+        "x": "http://x.example/",
+    }.items()
+)
 
 
 def docx(
@@ -267,7 +283,7 @@ def docx(
         ).encode(),
         "word/styles.xml": f'<w:styles xmlns:w="{_WORD}">{styles}</w:styles>'.encode(),
         "word/document.xml": (
-            f'<w:document xmlns:w="{_WORD}"><w:body>{shown}{body}</w:body></w:document>'
+            f"<w:document {WORDS_NAMES}><w:body>{shown}{body}</w:body></w:document>"
         ).encode(),
     }
     out = io.BytesIO()

@@ -1,85 +1,22 @@
-"""Text of a page in HTML: its paragraphs by their headings, and what its metadata say."""
+"""A page in HTML: its paragraphs by their headings, and what its metadata say."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 from typing import TYPE_CHECKING
 
-from posology.corpus.pieces import Piece, words
-from posology.corpus.pubmed.words import Line, plain
+from posology.corpus.documents.flow import is_hidden, paragraphs
+from posology.corpus.gaps import Gaps
+from posology.corpus.pieces import Piece
+from posology.corpus.pubmed.words import plain
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-#: words of a table's cell from which on it is prose; numbers without rows and columns are no evidence
-CELL_WORDS = 10
-
-_SKIPPED = frozenset(
-    [
-        "head",
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "nav",
-        "footer",
-        "aside",
-        "form",
-        "button",
-        "select",
-        "textarea",
-        "svg",
-        "iframe",
-        "object",
-        "audio",
-        "video",
-    ]
-)
-_BLOCKS = frozenset(
-    [
-        "html",
-        "body",
-        "main",
-        "article",
-        "section",
-        "header",
-        "div",
-        "p",
-        "ul",
-        "ol",
-        "li",
-        "dl",
-        "dt",
-        "dd",
-        "blockquote",
-        "pre",
-        "table",
-        "caption",
-        "thead",
-        "tbody",
-        "tfoot",
-        "tr",
-        "td",
-        "th",
-        "figure",
-        "figcaption",
-        "details",
-        "summary",
-        "address",
-        "hr",
-        "br",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-    ]
-)
-_CELLS = frozenset({"td", "th"})
-_MARKS = {"sup": "^", "sub": "_"}
 _HEADING = re.compile(r"h([1-6])")
+_WORD = re.compile(r"\w")
 #: headings of sections that are left out
 _NO_TEXT = re.compile(
     r"(?:\d+\.?\s+)?(?:references?|bibliography|literature cited|acknowledge?ments?|footnotes)\W*",
@@ -90,8 +27,17 @@ _NO_TEXT = re.compile(
 class Page:
     """A page, parsed."""
 
-    def __init__(self, root: _Element) -> None:
+    def __init__(self, root: _Element, gaps: Gaps, *, broken: str | None = None) -> None:
+        """Look at a page.
+
+        Args:
+            root: its elements have names of HTML.
+            gaps: whose signs it may hold, and that counts what cannot be read.
+            broken: why it could not be read to its end; ``None``: it could.
+        """
         self._root = root
+        self.gaps = gaps
+        self.broken = broken
         self._meta: dict[str, list[str]] = {}
         for element in root.iter("meta"):
             name = (element.get("name") or element.get("property") or "").lower()
@@ -111,15 +57,23 @@ class Page:
         """Return the title of its metadata, else its only first heading, else its title for windows."""
         if named := self.meta("citation_title", "dc.title", "og:title"):
             return named
-        headings = [text for one in self._root.iter("h1") if (text := _inline(one))]
+        headings = [text for one in self._root.iter("h1") if (text := self._words(one))]
         if len(headings) == 1:
             return headings[0]
-        return next((text for one in self._root.iter("title") if (text := _inline(one))), "")
+        return next((text for one in self._root.iter("title") if (text := self._words(one))), "")
+
+    @property
+    def hides(self) -> bool:
+        """Return whether it holds words that are hidden."""
+        return any(
+            is_hidden(one, str(one.tag)) and any(map(_WORD.search, map(str, one.itertext())))
+            for one in self._root.iter()
+        )
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the paragraphs. The section is the path of headings below the first level."""
         path: dict[int, str] = {}
-        for tag, text in _paragraphs(self._root):
+        for tag, text in self._paragraphs():
             heading = _HEADING.fullmatch(tag)
             if heading is not None:
                 level = int(heading[1])
@@ -129,69 +83,53 @@ class Page:
             elif not any(map(_NO_TEXT.fullmatch, path.values())):
                 yield Piece(text=text, section=" > ".join(path.values()) or None)
 
+    def _paragraphs(self) -> Iterator[tuple[str, str]]:
+        found = paragraphs(self._root, self.gaps)
+        if self.broken is None:
+            yield from found
+            return
+        # half a sentence may say the contrary of the whole
+        before = next(found, None)
+        for one in found:
+            if before is not None:
+                yield before
+            before = one
 
-def page_of(content: bytes) -> Page | None:
-    """Return a page in UTF-8; ``None``: it has no element. Nothing is fetched."""
+    def _words(self, element: _Element) -> str:
+        return " ".join(text for _, text in paragraphs(element, self.gaps)).replace("\n", " ")
+
+
+def page_of(text: str) -> Page | None:
+    """Return a page; ``None``: it has no element. Nothing is fetched."""
     from lxml import etree
 
+    if text.lstrip().startswith("<?xml"):
+        text = _without_sections(text)
+
+    # Its length is bounded by who calls: what lxml bounds else is the depth, and what is deeper would end the text.
     parser = etree.HTMLParser(
-        encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=False
+        encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True
     )
     try:
-        root = etree.fromstring(content, parser)
+        root = etree.fromstring(text.encode(), parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
-    return None if root is None else Page(root)
+    if root is None:
+        return None
+    # of all that it mends, only this ends the text
+    broken = next(
+        (
+            f"nested too deeply from line {one.line:,} on: not read further"
+            for one in parser.error_log
+            if "depth" in one.message
+        ),
+        None,
+    )
+    return Page(root, Gaps(), broken=broken)
 
 
-def _inline(element: _Element) -> str:
-    return plain(" ".join(str(text) for text in element.itertext()))
-
-
-def _paragraphs(root: _Element) -> Iterator[tuple[str, str]]:
-    """Yield texts with the block that each stands in."""
-    from lxml import etree
-
-    #: the paragraph, and what is raised or lowered in it
-    lines = [Line()]
-    #: tags of open blocks, the innermost last
-    blocks = ["body"]
-    skipped = cells = 0
-
-    def ended() -> Iterator[tuple[str, str]]:
-        while len(lines) > 1:
-            inner = lines.pop()
-            lines[-1].add(inner.text)
-        text = plain(lines[0].text)
-        if text and (not cells or words(text) >= CELL_WORDS):
-            yield blocks[-1], text
-        lines[0] = Line()
-
-    for event, element in etree.iterwalk(root, events=("start", "end")):
-        tag = str(element.tag)
-        if event == "start":
-            skipped += tag in _SKIPPED
-            if skipped:
-                continue
-            if tag in _BLOCKS:
-                yield from ended()
-                blocks.append(tag)
-                cells += tag in _CELLS
-            elif tag in _MARKS:
-                lines.append(Line())
-            lines[-1].add(element.text)
-            continue
-        if tag in _SKIPPED:
-            skipped -= 1
-        elif skipped:
-            continue
-        elif tag in _BLOCKS:
-            yield from ended()
-            blocks.pop()
-            cells -= tag in _CELLS
-        elif tag in _MARKS and len(lines) > 1:
-            inner = lines.pop()
-            lines[-1].shift(_MARKS[tag], inner.text, behind=element.tail or "")
-        if not skipped:
-            lines[-1].add(element.tail)
-    yield from ended()
+def _without_sections(text: str) -> str:
+    """Return XML without sections of characters, which HTML takes for comments."""
+    first, *others = text.split("<![CDATA[")
+    sections = (other.partition("]]>") for other in others)
+    return first + "".join(escape(one, quote=False) + behind for one, _, behind in sections)

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, cast
 
 from posology.corpus.drafts import Broken, Draft, Warned, Wrong, counted, file_id, parts, placed
+from posology.corpus.gaps import Gaps, told
 from posology.corpus.items import Item, part_id
 from posology.corpus.jats.body import ABSTRACT, abstract, body
 from posology.corpus.jats.front import front
 from posology.corpus.jats.stream import FAULTS, Ended, Torn, articles, message
+from posology.corpus.jats.text import UNREAD
 from posology.types import Passage
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[Draft
     stream = archive.extractfile(member)
     # a member that is a file has a stream
     for draft in _articles(cast("BufferedIOBase", stream), name=None):
-        if isinstance(draft, Broken):
+        if isinstance(draft, Broken) or (isinstance(draft, Wrong) and draft.record is None):
             yield Wrong(reason=draft.reason, record=_shown(member))
         else:
             yield draft
@@ -183,7 +185,8 @@ def _article(element: Element, *, name: str | None) -> Iterator[Draft]:
     for target, kind in head.notices:
         yield Warned(target=target, kind=kind, by=part_id(head.article.id, 1))
     some = False
-    for draft in parts(chain(abstract(element), body(element)), of=head.article):
+    found = parts(chain(abstract(element), body(element)), of=head.article)
+    for draft in told(found, Gaps(UNREAD), record=head.article.id):
         if not some and isinstance(draft, Passage) and draft.section == ABSTRACT:
             yield replace(draft, same_work=head.same_work)
         else:

@@ -31,6 +31,20 @@ _LINE_END = "\n"
 _TAG = 64
 _START = re.compile(rb"<(?:[\w.-]+:)?article(?=[\s>])")
 _END = re.compile(rb"</(?:[\w.-]+:)?article\s*>")
+#: a file that ends with a tag is not cut off
+_WHOLE = re.compile(rb"</[\w:.-]+\s*>\s*\Z")
+#: in the parser's words: where, and that a character may not be in XML
+_WHERE = re.compile(r",? line \d+(?:, column \d+)?| \(<string>[^)]*\)")
+_FORBIDDEN = re.compile(r"invalid (?:xml)?Char value (\d+)")
+_FORBIDS = "which XML forbids"
+_CONTROL = re.compile(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01])|[xX]0*(?:[0-8bBcCeEfF]|1[\da-fA-F]));"
+)
+#: characters before it that are shown
+_BEFORE = 40
+#: the parser's words where another document begins behind the first, and what that begins with
+_EXTRA = "Extra content"
+_PROLOG = re.compile(rb"(?:\s|<\?[^>]*\?>|<!DOCTYPE[^\[>]*>)*")
 _CLOSING = re.compile(rb"\s*(?:</[^<>]*>\s*)*")
 #: bounded, so that what is never closed is not looked through from each of its words
 _ID = re.compile(
@@ -62,9 +76,9 @@ class Ended:
 
 def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
     """Yield every ``<article>`` of a stream, with any root; each is freed when the next is requested."""
-    parser = _Parser(b"")
-    held = bytearray()
-    again = False
+    held = _Held()
+    parser = _Parser(b"", held)
+    again = outside = False
     twice = 0
     while True:
         try:
@@ -78,24 +92,42 @@ def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
             whole = 0
             for element in parser.articles():
                 whole += 1
+                outside = False
                 yield element
             _drop(held, whole)
             reason = parser.torn or reason
             if reason is None:
                 break
             broken = _START.search(held)
-            lost = bytes(held[broken.start() :] if broken else held)
-            if not _to_next(held, stream, broken.end() if broken else 0):
-                if not (again and _CLOSING.fullmatch(lost)):
+            if not parser.open and not outside and (broken or _EXTRA in reason):
+                # The fault is before an article, which is read by itself: files that were put together are no XML.
+                outside = True
+                if broken and not _PROLOG.fullmatch(held, 0, broken.start()):
+                    yield Torn(reason=reason, record=None)
+                lost = bytes(held)
+                if not _to_next(held, stream, 0)[0]:
+                    if not (again and _CLOSING.fullmatch(lost)):
+                        yield Ended(reason=reason)
+                    return
+            else:
+                outside = False
+                lost = bytes(held[broken.start() :] if broken else held)
+                found, rest = _to_next(held, stream, broken.end() if broken else 0)
+                if not found and again and _CLOSING.fullmatch(lost):
+                    return
+                reason += _after(lost) if _FORBIDS in reason else ""
+                if not found and (broken is None or not _WHOLE.search(lost + rest)):
                     yield Ended(reason=reason)
-                return
-            yield Torn(reason=reason, record=_record(lost))
+                    return
+                yield Torn(reason=reason, record=_record(lost))
+                if not found:
+                    return
             again = True
             twice += len(held)
             if twice > TWICE:
                 yield Ended(reason=f"more than {TWICE:,} bytes of broken articles")
                 return
-            parser = _Parser(_AROUND)
+            parser = _Parser(_AROUND, held)
             reason = parser.feed(bytes(held))
             if reason is None and not chunk:
                 reason = parser.feed(b"")
@@ -106,12 +138,28 @@ def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
             return
 
 
+class _Held(bytearray):
+    """Bytes of a file since the last whole article."""
+
+    #: line ends of the file before them
+    lines = 0
+
+    def forget(self, count: int) -> None:
+        """Let go of so many bytes from the beginning."""
+        self.lines += self.count(b"\n", 0, count)
+        del self[:count]
+
+
 class _Parser:
-    def __init__(self, before: bytes) -> None:
+    def __init__(self, before: bytes, held: _Held) -> None:
         from lxml import etree
 
+        #: line of the file in which it begins
+        self._line = held.lines
+
         self._faults = (etree.XMLSyntaxError, ValueError, LookupError)
-        self._open = False
+        #: an article has begun and not ended
+        self.open = False
         #: what is wrong with an article although it may yet be well-formed; ``None``: nothing
         self.torn: str | None = None
         self._parser = etree.XMLPullParser(
@@ -136,17 +184,21 @@ class _Parser:
                 self._parser.close()
         except self._faults as error:
             # some of its messages go on with the file's words
-            return f"no valid XML: {sentence(str(error).partition(_LINE_END)[0])}"
+            said = sentence(_WHERE.sub("", str(error).partition(_LINE_END)[0]))
+            if forbidden := _FORBIDDEN.search(said):
+                said = f"holds the character U+{int(forbidden[1]):04X}, {_FORBIDS}"
+            line = getattr(error, "lineno", None)
+            return f"no valid XML: {said}{f', in line {self._line + line:,}' if line else ''}"
         return None
 
     def articles(self) -> Iterator[Element]:
         """Those that have ended since, up to one that another begins in: no article holds another."""
         for event, found in self._parser.read_events():
-            if event == "start" and self._open:
+            if event == "start" and self.open:
                 self.torn = "is not closed before the next begins"
                 return
-            self._open = event == "start"
-            if not self._open:
+            self.open = event == "start"
+            if not self.open:
                 element = cast("Element", found)
                 yield element
                 _forget(element)
@@ -160,29 +212,33 @@ def _forget(element: Element) -> None:
         del parent[0]
 
 
-def _drop(held: bytearray, whole: int) -> None:
+def _drop(held: _Held, whole: int) -> None:
     """Let go of so many articles from the beginning."""
     for _ in range(whole):
         end = _END.search(held)
         # written in an encoding whose bytes say nothing: then nothing can be found in it later
-        del held[: end.end() if end else len(held)]
+        held.forget(end.end() if end else len(held))
 
 
-def _to_next(held: bytearray, stream: BufferedIOBase, since: int) -> bool:
-    """Let go of everything before the next article that begins behind ``since``; whether there is one."""
+def _to_next(held: _Held, stream: BufferedIOBase, since: int) -> tuple[bool, bytes]:
+    """Let go of everything before the next article that begins behind ``since``.
+
+    Returns:
+        Whether there is one; if not, the last bytes of a stream that could be read to its end.
+    """
     while True:
         found = _START.search(held, since)
         if found is not None:
-            del held[: found.start()]
-            return True
-        del held[: max(0, len(held) - _TAG)]
+            held.forget(found.start())
+            return True, b""
+        held.forget(max(0, len(held) - _TAG))
         since = 0
         try:
             chunk = stream.read1(_CHUNK)
         except FAULTS:
-            return False
+            return False, b"<"
         if not chunk:
-            return False
+            return False, bytes(held)
         held += chunk
 
 
@@ -194,6 +250,16 @@ def _record(lost: bytes) -> str | None:
     if kind.startswith("pmc"):
         return f"pmcid:PMC{name.upper().removeprefix('PMC')}"
     return f"{kind}:{name}"
+
+
+def _after(lost: bytes) -> str:
+    """Return the words before the first character of an article that XML forbids."""
+    found = _CONTROL.search(lost)
+    if found is None:
+        return ""
+    before = lost[max(0, found.start() - 4 * _BEFORE) : found.start()].decode(errors="ignore")
+    words = " ".join(before.rpartition(">")[2].split())[-_BEFORE:]
+    return f", after “{words}”" if words else ""
 
 
 def message(error: BaseException) -> str:

@@ -6,14 +6,17 @@ are the same. JATS has more: citations, lists, notes, and formulas in several fo
 
 from __future__ import annotations
 
-import html.entities
 import re
 from typing import TYPE_CHECKING
 
+from posology.corpus.gaps import PICTURE, SIGNS, Gaps, pictured, without_figures
+from posology.corpus.jats.names import EMPTY, character
 from posology.corpus.pubmed.formula import render
 from posology.corpus.pubmed.words import Line, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from lxml.etree import _Element as Element
 
 #: elements that are skipped: captions of floats are read elsewhere, notes and pictures are not running text
@@ -22,24 +25,34 @@ FLOATS = frozenset({
     "supplementary-material", "chem-struct-wrap",
 })  # fmt: skip
 _LEFT_OUT = FLOATS | {
-    "fn", "fn-group", "table", "graphic", "media", "inline-media", "ref-list", "object-id",
-    "alt-text", "long-desc", "sec-meta", "permissions", "inline-supplementary-material", "index-term",
+    "fn", "fn-group", "table", "ref-list", "object-id", "alt-text", "long-desc", "sec-meta", "permissions", "index-term",
+    "index-term-range-end", "rt", "rp", "processing-meta",
 }  # fmt: skip
 #: each begins and ends a line
 _LINES = frozenset({
     "p", "list", "list-item", "def-list", "def-item", "disp-quote", "verse-line", "speech", "statement", "title", "sec",
-    "attrib", "preformat", "disp-formula-group",
+    "attrib", "preformat", "disp-formula-group", "array", "tr",
 })  # fmt: skip
 _FORMULAS = frozenset({"math", "tex-math", "inline-formula", "disp-formula", "chem-struct"})
+#: of several forms of one thing, those that are read, the best first; others are read if they have words
+_FORMS = ("math", "tex-math", "textual-form")
+_PICTURES = frozenset({"inline-graphic", "graphic", "media", "inline-media"})
 _NOTES = frozenset({"fn", "author-notes", "corresp", "table-fn", "aff"})
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _MARKS = {"sup": "^", "sub": "_"}
+_STRUCK = re.compile(r"line-?through|strike", re.IGNORECASE)
 
-#: stands where a sign is only a picture, so that no sentence hides that one is missing: it may be a "≤"
-IMAGE = "[image]"
+#: signs of what cannot be read, beside a picture; see :class:`~posology.corpus.gaps.Gaps`
+FORMULA, CHARACTER, NAMED, STRUCK, UNKNOWN = (chr(code) for code in range(0x10FFF0, 0x10FFF5))
+UNREAD = SIGNS | {
+    FORMULA: "formula that is a picture",
+    CHARACTER: "character that is a picture",
+    NAMED: "character whose name is not known",
+    STRUCK: "text that is struck through",
+    UNKNOWN: "element that JATS does not have, without text",
+}
+
 _SPACE = re.compile(r"[ \t\r\n]+")
-#: placeholder of a formula that is only a picture, so that the gap stays visible
-PICTURE = "[formula]"
 _BEGIN, _END = r"\begin{document}", r"\end{document}"
 _BLANKS = re.compile(r"\s+")
 
@@ -63,13 +76,13 @@ def flat(element: Element | None, *, notes: bool = True) -> str:
         out.formula(formula(element))
     else:
         _inner(element, out, notes=notes)
-    lines = filter(None, map(plain, out.text.split("\n")))
-    return "\n".join(lines)
+    lines = (without_figures(plain(one)) for one in out.text.split("\n"))
+    return "\n".join(filter(None, lines))
 
 
 def line(element: Element | None) -> str:
     """Return the words of a heading, in one line and without marks of notes."""
-    return flat(element, notes=False).replace("\n", " ")
+    return Gaps.marked(flat(element, notes=False)).replace("\n", " ")
 
 
 def _inner(element: Element, out: Line, *, notes: bool) -> None:
@@ -82,17 +95,29 @@ def _inner(element: Element, out: Line, *, notes: bool) -> None:
 def _render(element: Element, out: Line, *, notes: bool) -> None:
     tag = element.tag
     if callable(tag):  # an entity, whatever lxml's types say
-        out.add(_entity(element))
+        out.add(character(element.text or "") or NAMED)
     elif tag in _FORMULAS:
         out.formula(formula(element))
     elif tag in _MARKS:
         _shift(element, out, notes=notes)
     elif tag == "xref":
         _point(element, out, notes=notes)
-    elif tag == "inline-graphic":
-        out.add(IMAGE if notes else "")
-    elif tag == "break":
+    elif tag in _PICTURES:
+        _picture(element, out, notes=notes)
+    elif tag == "alternatives":
+        _alternatives(element, out, notes=notes)
+    elif tag == "private-char":
+        out.add(CHARACTER)
+    elif tag == "strike" or _is_struck(element):
+        out.add(STRUCK)
+    elif tag in ("break", "hr"):
         out.add(" ")
+    elif tag in ("td", "th"):
+        out.add(" ")
+        _inner(element, out, notes=notes)
+        out.add(" ")
+    elif tag == "def" and _is_of(element, "abbrev"):
+        out.add(f" ({flat(element, notes=False)})".replace("\n", " "))
     elif tag in _LINES:
         if tag == "list-item" and element.find("label") is None:
             out.end()
@@ -105,7 +130,54 @@ def _render(element: Element, out: Line, *, notes: bool) -> None:
         _inner(element, out, notes=notes)
         out.add(" ")
     elif tag not in _LEFT_OUT:
-        _inner(element, out, notes=notes)
+        if tag not in EMPTY and not any(str(text).strip() for text in element.itertext()):
+            out.add(UNKNOWN)
+        else:
+            _inner(element, out, notes=notes)
+
+
+def _is_of(element: Element, tag: str) -> bool:
+    parent = element.getparent()
+    return parent is not None and parent.tag == tag
+
+
+def _is_struck(element: Element) -> bool:
+    """Return whether an element's own style says that its text is struck through."""
+    return any(_STRUCK.search(element.get(name, "")) for name in ("style", "style-type"))
+
+
+def _picture(element: Element, out: Line, *, notes: bool) -> None:
+    """Add the text of a small picture, or its sign; of other pictures the text is a description."""
+    small = str(element.tag).startswith("inline")
+    if words := " ".join(_own_text(element)):
+        out.add(words)
+    elif small:
+        alt = element.find("alt-text")
+        shown = pictured(None if alt is None else flat(alt))
+        out.add(shown if notes or shown != PICTURE else "")
+    else:
+        out.add(PICTURE)
+
+
+def _own_text(picture: Element) -> Iterator[str]:
+    """Yield the words of an element that is a link as well as a picture."""
+    for text in (picture.text, *(child.tail for child in picture)):
+        if text and text.strip():
+            yield " ".join(text.split())
+
+
+def _alternatives(element: Element, out: Line, *, notes: bool) -> None:
+    """Add one of several forms of one thing: pictures are read if there is no other."""
+    forms = list(element)
+    best = min(forms, key=_rank, default=None)
+    if best is not None:
+        _render(best, out, notes=notes)
+
+
+def _rank(form: Element) -> int:
+    if form.tag in _FORMS:
+        return _FORMS.index(str(form.tag))
+    return len(_FORMS) + (form.tag in _PICTURES or form.tag in _LEFT_OUT)
 
 
 def _begins_item(element: Element) -> bool:
@@ -114,12 +186,6 @@ def _begins_item(element: Element) -> bool:
     if parent is None or parent.tag != "list-item":
         return False
     return before is None or before.tag == "label"
-
-
-def _entity(node: Element) -> str:
-    """Return a named character that only the publisher's DTD defines; one that HTML has not is shown by its name."""
-    shown = node.text or ""
-    return html.entities.html5.get(shown[1:], shown)
 
 
 def _shift(element: Element, out: Line, *, notes: bool) -> None:
@@ -131,7 +197,7 @@ def _shift(element: Element, out: Line, *, notes: bool) -> None:
     if words and element.tag == "sup" and cites:
         out.add(_bracketed(words))
     else:
-        out.shift(_MARKS[str(element.tag)], words, behind=element.tail or "")
+        out.shift(_MARKS[str(element.tag)], inner.text, behind=element.tail or "")
 
 
 def _point(element: Element, out: Line, *, notes: bool) -> None:
@@ -160,16 +226,24 @@ def _bracketed(words: str) -> str:
 
 
 def formula(element: Element) -> str:
-    """Return a formula on one line: its MathML, else its TeX source, else its other text, else :data:`PICTURE`."""
-    math = element if element.tag == "math" else next(element.iter("math"), None)
-    tex = element if element.tag == "tex-math" else next(element.iter("tex-math"), None)
-    if math is not None:
-        found = render(math)
-    elif tex is not None:
-        found = _tex(tex.text or "")
+    """Return a formula on one line, or :data:`FORMULA`: its MathML, else its TeX source, and its other words."""
+    if element.tag == "math":
+        found = render(element)
+    elif element.tag == "tex-math":
+        found = _tex(element.text or "")
     else:
-        found = " ".join(str(part) for part in element.itertext())
-    return _BLANKS.sub(" ", found).strip() or PICTURE
+        out = Line()
+        other = next((tag for tag in _FORMS[:2] if next(element.iter(tag), None) is not None), "")
+        out.add(element.text)
+        for child in element:
+            # without an element that says so, these are forms of one thing, too
+            form = child.tag in _PICTURES or child.tag == "tex-math"
+            if child.tag != "label" and not (form and other not in ("", child.tag)):
+                _render(child, out, notes=True)
+            out.add(child.tail)
+        found = out.text
+    found = _BLANKS.sub(" ", found).strip()
+    return found if found.strip(PICTURE + " ") else FORMULA
 
 
 def _tex(source: str) -> str:

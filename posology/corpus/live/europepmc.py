@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from posology.corpus.documents.markup import page_of
+from posology.corpus.gaps import Gaps
 from posology.corpus.live.forms import Asked, Begun, CursorState, Page, State, Text
 from posology.corpus.live.pubmed import parsed, read_texts
 from posology.corpus.live.question import first_enough
@@ -175,9 +176,10 @@ def as_row(result: object) -> dict[str, Any] | None:
 
 def _lines(markup: str) -> Iterator[str]:
     """Yield an abstract's paragraphs, each after its heading."""
-    page = page_of(markup.encode("utf-8", "replace")) if markup.strip() else None
+    # a lone surrogate is no character
+    page = page_of(markup.encode("utf-8", "replace").decode()) if markup.strip() else None
     for piece in page.pieces() if page else ():
-        yield f"{piece.section}: {piece.text}" if piece.section else piece.text
+        yield Gaps.marked(f"{piece.section}: {piece.text}" if piece.section else piece.text)
 
 
 def _string(fields: Mapping[str, Any], name: str) -> str | None:

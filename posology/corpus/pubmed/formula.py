@@ -17,6 +17,8 @@ _SPACED = frozenset("=<>≤≥≈≠≡∼≪≫±×→⇒∝")
 _INVISIBLE = dict.fromkeys(range(0x2061, 0x2065))
 _SIMPLE = re.compile(r"[^\W_]*(?:[.,][^\W_]*)?|[-+−][^\W_]+|[^\w\s]")
 _SPACE = re.compile(r"\s+")
+#: thickness of a fraction's line
+_NO_LINE = re.compile(r"\s*0(?:[.]0+)?\s*(?:[a-z%]+\s*)?\Z")
 
 
 def render(math: _Element) -> str:
@@ -39,21 +41,24 @@ def _of(node: _Element) -> str:
         case "semantics" if parts:
             return parts[0]
         case "msup" if len(parts) == 2:
-            return f"{_whole(parts[0])}^{_whole(parts[1])}"
+            return f"{whole(parts[0])}^{whole(parts[1])}"
         case "msub" | "munder" if len(parts) == 2:
-            return f"{_whole(parts[0])}_{_whole(parts[1])}"
+            return f"{whole(parts[0])}_{whole(parts[1])}"
         case "msubsup" | "munderover" if len(parts) == 3:
-            return f"{_whole(parts[0])}_{_whole(parts[1])}^{_whole(parts[2])}"
+            return f"{whole(parts[0])}_{whole(parts[1])}^{whole(parts[2])}"
         case "mover" if len(parts) == 2:
             over = parts[1].strip()
             accent = len(over) == 1 and not over.isalnum()
-            return f"{parts[0]}{over}" if accent else f"{_whole(parts[0])}^{_whole(over)}"
+            return f"{parts[0]}{over}" if accent else f"{whole(parts[0])}^{whole(over)}"
+        case "mfrac" if len(parts) == 2 and _NO_LINE.match(node.get("linethickness", "")):
+            # one above the other, as "n choose k" is written
+            return f"{parts[0].strip()}; {parts[1].strip()}"
         case "mfrac" if len(parts) == 2:
-            return f"{_whole(parts[0])}/{_whole(parts[1])}"
+            return f"{whole(parts[0])}/{whole(parts[1])}"
         case "msqrt":
             return f"√({_joined(node, parts).strip()})"
         case "mroot" if len(parts) == 2:
-            return f"{_whole(parts[0])}^(1/{_whole(parts[1])})"
+            return f"{whole(parts[0])}^(1/{whole(parts[1])})"
         case "mfenced":
             opening, closing = node.get("open", "("), node.get("close", ")")
             between = (node.get("separators", ",").strip() or " ")[0].strip() + " "
@@ -68,15 +73,16 @@ def _of(node: _Element) -> str:
 
 
 def _name(node: _Element) -> str:
-    return str(node.tag).rpartition("}")[2]
+    # a page of HTML has prefixes without namespaces
+    return str(node.tag).rpartition("}")[2].rpartition(":")[2]
 
 
 def _text(node: _Element) -> str:
     return "".join(str(text) for text in node.itertext()).translate(_INVISIBLE)
 
 
-def _whole(part: str) -> str:
-    """In brackets, unless it is a name, a number or a sign."""
+def whole(part: str) -> str:
+    """Return a part of a formula: in brackets, unless it is a name, a number or a sign."""
     part = part.strip()
     if _SIMPLE.fullmatch(part) or (part.startswith("(") and part.find(")") == len(part) - 1):
         return part
@@ -110,6 +116,6 @@ def _scripts(node: _Element, parts: list[str]) -> str:
             target, mark = before, "_"
             continue
         if part.strip():
-            target.append(mark + _whole(part))
+            target.append(mark + whole(part))
         mark = "^" if mark == "_" else "_"
-    return "".join(before) + (_whole(parts[0]) if parts else "") + "".join(behind)
+    return "".join(before) + (whole(parts[0]) if parts else "") + "".join(behind)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 #: invisible characters that no quote repeats: soft hyphens, joiners of words, marks of byte order and direction
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
-_SPACE = re.compile("[ \t\r\n\x7f-\x9f]+")
+_SPACE = re.compile("[ \t\r\n\x7f\x85]+")
+#: Controls that Windows' encodings use for characters: who writes 150 means an en dash, and every browser reads it so
+#: (https://html.spec.whatwg.org/#numeric-character-reference-end-state).
+_CONTROL = re.compile("[\x80-\x84\x86-\x9f]")
 #: what, raised or lowered behind a number, would be read as a part of it: 10^-3, 10^.5, 2^n, 10^n-1
 _NUMERIC = re.compile(r"[-+−–]?\s?[.·]?[0-9¼½¾]|[A-Za-z](?:\Z|\s?[-+−–])|[-−–]\s?[^\W\d_]")
 #: and which of it also behind a space
@@ -46,7 +49,12 @@ def plain(text: str | None) -> str:
     """Return text on one line, without invisible characters, in NFC."""
     if not text:
         return ""
-    return unicodedata.normalize("NFC", _SPACE.sub(" ", _UNSEEN.sub("", text))).strip()
+    shown = _CONTROL.sub(_of_windows, _SPACE.sub(" ", _UNSEEN.sub("", text)))
+    return unicodedata.normalize("NFC", shown).strip()
+
+
+def _of_windows(found: re.Match[str]) -> str:
+    return found[0].encode("latin-1").decode("cp1252", errors="replace")
 
 
 class Line:
@@ -105,17 +113,22 @@ class Line:
             text: of two such texts side by side the page shows one.
             behind: what follows. Numbers that are raised behind a space and before a letter are isotopes'.
         """
-        text = text.strip()
-        if not text:
+        bare = text.strip()
+        if not bare:
             return
         run = self._run
         if run is not None and run.mark == mark:
             del self._parts[run.place :]
             text = run.text + text
+            bare = text.strip()
         else:
             run = _Run(mark, len(self._parts), self._last, spaced=self._spaced, text="")
-        if run.ambiguous(text, isotope=behind[:1].isalpha()):
+        numeric = run.ambiguous(bare, isotope=behind[:1].isalpha())
+        if numeric:
             self._parts.append(mark)
+        if numeric or not bare[0].isalpha():
+            # words of its own are apart as they are; a number or sign belongs to what is before it
+            text = text.lstrip()
         self._parts.append(text)
         self._seen(text)
         self._number = text[-1].isdigit()

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import struct
-import sys
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from posology.corpus.documents import word
+from posology.corpus.documents.word import package
 from posology.corpus.items import Item, Parts, Record
-from posology.errors import BadFile, ReaderUnavailable
+from posology.errors import BadFile
 from tests.support.literature import DOCX, docx
 
 
@@ -84,7 +84,7 @@ def test_a_bomb_that_states_a_small_size_or_is_no_xml_is_not_unpacked(tmp_path: 
 
 
 def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word, "MAX_MEMBERS", 4)
+    monkeypatch.setattr(package, "MAX_MEMBERS", 4)
     assert "got 5" in bad(tmp_path, DOCX).reason
 
 
@@ -118,12 +118,3 @@ def test_files_that_are_not_read(tmp_path: Path, content: bytes, word_of_it: str
         )  # read or named: a file without relations may have a document
         return
     assert word_of_it in bad(tmp_path, content).reason
-
-
-def test_without_mammoth_an_error_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "mammoth", None)
-    with pytest.raises(ReaderUnavailable, match=r"pip install 'posology\[word\]'"):
-        items(tmp_path, DOCX)
-    assert word.count(tmp_path / "my_draft.docx") == 0

@@ -48,11 +48,15 @@ def test_an_identifier_that_never_ends_takes_time_in_proportion(tmp_path: Path) 
     assert growth(read, 50_000) < MOST
 
 
-def test_entities_of_the_dtd_are_characters_and_others_are_shown(tmp_path: Path) -> None:
+def test_entities_of_the_dtd_are_characters_and_others_are_said(tmp_path: Path) -> None:
     xml = '<!DOCTYPE article SYSTEM "JATS.dtd">' + article(
-        "<body><p>5 &micro;g &alpha;-salt &nonesuch; &amp;</p></body>", meta=""
+        "<body><p>5 &micro;g &alpha;-salt &mgr; &PSgr; &amp; &nonesuch;.</p></body>", meta=""
     )
-    assert passages(tmp_path, xml)[0].text == "5 µg α-salt &nonesuch; &"
+    record, _, bad = items(tmp_path, xml)
+    assert isinstance(record, Record)
+    assert record.passage.text == "5 µg α-salt μ Ψ & \ufffd."
+    assert isinstance(bad, BadRecord)
+    assert "name is not known" in bad.reason
 
 
 def test_entities_are_never_expanded_or_fetched(tmp_path: Path) -> None:
@@ -131,12 +135,63 @@ def test_named_characters_are_read_behind_a_broken_article_too(tmp_path: Path) -
     assert record.passage.text == "5 µg"
 
 
-def test_a_set_whose_last_article_is_broken_ends_there(tmp_path: Path) -> None:
+def test_the_last_article_of_a_set_costs_itself_if_the_file_is_whole(tmp_path: Path) -> None:
     one, two = (article(ids={"pmc": str(i)}) for i in (1, 2))
-    *found, last = items(tmp_path, article_set(one, two.replace("</p>", "</q>")))
-    assert [item.id for item in found if isinstance(item, Parts)] == ["pmcid:PMC1"]
+    whole = article_set(one, two.replace("</p>", "</q>"))
+    for content, kind in ((whole, BadRecord), (whole[:-20], BadFile)):
+        *found, last = items(tmp_path, content)
+        assert [item.id for item in found if isinstance(item, Parts)] == ["pmcid:PMC1"]
+        assert isinstance(last, kind)
+        assert last.reason.startswith("no valid XML: Opening and ending tag mismatch")
+    assert items(tmp_path, gzip.compress(whole)[:-4])[-1].reason  # type: ignore[union-attr]  # it is bad
+
+
+@pytest.mark.parametrize("written", ["\v", "&#11;", "&#x1F;"])
+def test_a_forbidden_character_costs_its_article_and_is_named_with_its_place(
+    tmp_path: Path, written: str
+) -> None:
+    number = 31 if "F" in written else 11
+    body = f"<body>\n<p>Salt was{written} given.</p>\n</body>"
+    articles = [article(body if i % 2 else "<body/>", ids={"pmc": str(i)}) for i in range(1, 6)]
+    found = items(tmp_path, article_set("\n".join(articles)))
+    assert [item.id for item in found if isinstance(item, Parts)] == ["pmcid:PMC2", "pmcid:PMC4"]
+    assert [(item.record, item.reason) for item in found if isinstance(item, BadRecord)] == [
+        (
+            f"pmcid:PMC{i}",
+            (
+                f"no valid XML: holds the character U+{number:04X}, which XML forbids, in line {line}, "
+                "after “Salt was”"
+            ),
+        )
+        for i, line in ((1, 2), (3, 6), (5, 10))
+    ]
+    (alone,) = items(tmp_path, articles[0])
+    assert isinstance(alone, BadRecord)
+
+
+def test_documents_that_were_put_together_are_all_read(tmp_path: Path) -> None:
+    articles = [f'<?xml version="1.0"?>\n{article(ids={"pmc": str(i)})}\n' for i in range(1, 5)]
+    found = items(tmp_path, "".join(articles))
+    assert [item.id for item in found if isinstance(item, Parts)] == [
+        f"pmcid:PMC{i}" for i in range(1, 5)
+    ]
+    assert not any(isinstance(item, BadRecord | BadFile) for item in found)
+    *_, last = items(tmp_path, articles[0] + "and more")
     assert isinstance(last, BadFile)
-    assert last.reason.startswith("no valid XML: Opening and ending tag mismatch")
+
+
+def test_what_is_wrong_before_an_article_does_not_cost_it(tmp_path: Path) -> None:
+    found = items(tmp_path, article_set("<note>\v</note>", article(ids={"pmc": "1"})))
+    assert isinstance(found[0], BadRecord)
+    assert [item.id for item in found if isinstance(item, Parts)] == ["pmcid:PMC1"]
+
+
+def test_space_between_documents_takes_time_in_proportion(tmp_path: Path) -> None:
+    def read(n: int) -> None:
+        found = items(tmp_path, f"{article()}{' ' * n}and{article(ids={'pmc': '1'})}")
+        assert any(isinstance(item, BadRecord) for item in found)
+
+    assert growth(read, 5_000) < MOST
 
 
 def test_an_article_beyond_the_bound_ends_the_file(
@@ -165,7 +220,7 @@ def test_broken_articles_without_end_end_the_file(
     monkeypatch.setattr("posology.corpus.jats.stream.TWICE", 100_000)
     *found, last = items(tmp_path, article_set(*["<article><![CDATA["] * 2_000))
     assert {item.reason for item in found if isinstance(item, BadRecord)} == {
-        "no valid XML: CData section not finished"
+        "no valid XML: CData section not finished, in line 1"
     }
     assert isinstance(last, BadFile)
     assert last.reason == "more than 100,000 bytes of broken articles"

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from posology.corpus.items import Parts, Record
+from posology.errors import BadRecord
 from tests.support.literature import jats as article
 from tests.support.literature import words
-from tests.unit.corpus.jats.reading import passages, text, texts
+from tests.unit.corpus.jats.reading import items, passages, text, texts
 
 
 def test_sections_of_an_abstract_have_a_line_each(tmp_path: Path) -> None:
@@ -135,7 +137,25 @@ _TEX = r"<tex-math>\documentclass{m}\usepackage{a}\begin{document}$$y^2$$\end{do
             f"<inline-formula><alternatives>{_TEX}<inline-graphic/></alternatives></inline-formula> holds",
             "y^2 holds",
         ),
-        ("<inline-formula><inline-graphic/></inline-formula> holds", "[formula] holds"),
+        ("at <inline-formula>10<sup>9</sup></inline-formula>/L", "at 10^9/L"),
+        ("CO<sub>2 </sub>levels", "CO2 levels"),
+        ("mean <overline>x</overline> of it", "mean x of it"),
+        ("an <abbrev>RCT<def><p>trial</p></def></abbrev> was", "an RCT (trial) was"),
+        ("the <ruby><rb>字</rb><rt>ji</rt></ruby> sign", "the 字 sign"),
+        ("as <array><tbody><tr><td>a</td><td>b</td></tr></tbody></array>", "as\na b"),
+        (
+            "in <inline-supplementary-material>Table S1</inline-supplementary-material>",
+            "in Table S1",
+        ),
+        (
+            "see <alternatives><inline-graphic/><textual-form>≥</textual-form></alternatives> 5",
+            "see ≥ 5",
+        ),
+        ("aged <inline-graphic><alt-text>≥</alt-text></inline-graphic> 65", "aged ≥ 65"),
+        ("of <chem-struct>CH<sub>4</sub></chem-struct>", "of CH4"),
+        ("did <publishers-own>not</publishers-own> help", "did not help"),
+        ("5&#150;6, it&#146;s", "5–6, it’s"),
+        ("<graphic/>one", "\ufffdone"),
         ('see <ext-link xlink:href="http://a.example">here</ext-link>', "see here"),
     ],
 )
@@ -157,11 +177,58 @@ _MATH = '<mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML">{}</mml:math>'
         ('5<xref ref-type="table-fn"><sup>a</sup></xref> mg', "5^a mg"),
         ("10<sup>9</sup>5 and 10 <sup>9</sup>/L", "10^9 5 and 10 ^9/L"),
         (f"5<inline-formula>{_MATH.format('<mml:mn>3</mml:mn>')}</inline-formula>7", "5 3 7"),
-        ("p <inline-graphic/> 0.05", "p [image] 0.05"),
     ],
 )
 def test_numbers_are_never_read_into_others(tmp_path: Path, markup: str, shown: str) -> None:
     assert text(tmp_path, markup) == shown
+
+
+@pytest.mark.parametrize(
+    ("inside", "shown"),
+    [
+        (f"<italic>p</italic> &lt; {_MATH.format('<mml:mn>0.05</mml:mn>')}", "p < 0.05"),
+        (f"{_MATH.format('<mml:mi>x</mml:mi>')} and {_MATH.format('<mml:mi>y</mml:mi>')}", "x and y"),
+        (f"{_MATH.format('<mml:mi>x</mml:mi>')}<tex-math>x</tex-math><inline-graphic/>", "x"),
+        ("<alternatives><inline-graphic/><textual-form>x<sup>2</sup></textual-form></alternatives>", "x2"),
+        ("<label>(1)</label><italic>y</italic> = 2", "y = 2"),
+        ("<mml:mfrac linethickness='0pt'><mml:mi>n</mml:mi><mml:mi>k</mml:mi></mml:mfrac>", "n; k"),
+    ],
+)  # fmt: skip
+def test_formulas_of_several_parts_and_forms(tmp_path: Path, inside: str, shown: str) -> None:
+    made = _MATH.format(inside) if inside.startswith("<mml:mf") else inside
+    assert text(tmp_path, f"as <inline-formula>{made}</inline-formula> is") == f"as {shown} is"
+
+
+@pytest.mark.parametrize(
+    ("inner", "kind"),
+    [
+        ("<inline-formula><inline-graphic/></inline-formula>", "formula that is a picture"),
+        ("<inline-formula><alternatives><graphic/></alternatives></inline-formula>", "formula that is a picture"),
+        (_MATH.format(""), "formula that is a picture"),
+        ("<chem-struct><inline-graphic/></chem-struct>", "formula that is a picture"),
+        ("<inline-graphic/>", "picture in a line of text"),
+        ("<graphic><alt-text>A long description.</alt-text></graphic>", "picture in a line of text"),
+        ("<private-char><glyph-data>0110</glyph-data></private-char>", "character that is a picture"),
+        ("<strike>always</strike>", "text that is struck through"),
+        ("<styled-content style='text-decoration: line-through'>x</styled-content>", "text that is struck through"),
+        ("<sign code='ge'/>", "element that JATS does not have"),
+        ("\ue123", "character U+E123"),
+        ("\ufffd", "character that the file itself has lost"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_marked_and_said(tmp_path: Path, inner: str, kind: str) -> None:
+    found = items(tmp_path, article(f"<body><p>Aged {inner} 65. So.</p></body>", meta=""))
+    (record,) = [one for one in found if isinstance(one, Record)]
+    assert record.passage.text == "Aged \ufffd 65. So."
+    assert isinstance(found[-1], BadRecord)
+    assert found[-1].record == "pmcid:PMC70"
+    assert kind in found[-1].reason
+    assert "after “Aged”" in found[-1].reason
+
+
+def test_pictures_that_are_figures_are_left_out(tmp_path: Path) -> None:
+    found = items(tmp_path, article("<body><p><graphic/></p><p>So.</p></body>", meta=""))
+    assert [type(one) for one in found] == [Record, Parts]
 
 
 def test_a_formula_between_paragraphs_is_told_once(tmp_path: Path) -> None:

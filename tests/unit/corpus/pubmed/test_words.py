@@ -52,6 +52,12 @@ def of(markup: str) -> str:
         ("naïve μ µ ﬁ ²", "naïve μ µ ﬁ ²"),
         ("𝛽-thalassaemia 😀", "𝛽-thalassaemia 😀"),
         ("a&#x85;b", "a b"),
+        # as every browser shows the codes of Windows
+        ("5&#x96;6, it&#146;s, &#x81;", "5–6, it’s, �"),
+        (
+            "CO<sub>2 </sub>levels, 10<sup> 9 </sup>/L, x<sup> and</sup> y",
+            "CO2 levels, 10^9 /L, x and y",
+        ),
     ],
 )
 def test_markup(markup: str, text: str) -> None:
@@ -85,6 +91,7 @@ SUM = "<mml:mrow><mml:mi>x</mml:mi><mml:mo>+</mml:mo><mml:mi>y</mml:mi></mml:mro
         (f"<mml:msub>{X}{N3}</mml:msub>", "x_3"),
         (f"<mml:msubsup>{X}{N3}{Y}</mml:msubsup>", "x_3^y"),
         (f"<mml:mfrac>{SUM}{N3}</mml:mfrac>", "(x+y)/3"),
+        (f'<mml:mfrac linethickness="0">{X}{Y}</mml:mfrac>', "x; y"),
         (f"<mml:msqrt>{SUM}</mml:msqrt>", "√(x+y)"),
         (f"<mml:mroot>{X}{N3}</mml:mroot>", "x^(1/3)"),
         (f"<mml:mover>{X}<mml:mo>¯</mml:mo></mml:mover>", "x¯"),
