@@ -31,6 +31,8 @@ from typing import Any
 import anyio
 
 from orchestrator.training.artefacts.gold import DATA, rows
+from posology.corpus.files import read
+from posology.corpus.items import Record
 from posology.llm.offline.choice import Scores
 from posology.llm.offline.tabulating import tabulated
 from posology.published.tables.forms import TableOutput
@@ -95,11 +97,15 @@ def _read(texts: Mapping[str, str], model: str) -> bool:
             stdout=subprocess.PIPE,
         )
         seconds = time.perf_counter() - started
+        # long records are read as parts
+        shown = {
+            one.passage.id: one.passage.text for one in read(papers) if isinstance(one, Record)
+        }
     out = TableOutput.model_validate_json(done.stdout)
     cells = [cell for row in out.rows for cell in row.cells]
     values = [cell for cell in cells if cell.value is not None]
     quotes = [quote for cell in values for quote in cell.quotes]
-    stand = sum(texts[one.passage][one.start : one.end] == one.quote for one in quotes)
+    stand = sum(shown[one.passage][one.start : one.end] == one.quote for one in quotes)
     refused = sum(cell.value is None and cell.refused is not None for cell in cells)
     print(f"| {model if model == _OFFLINE else 'stub'} | {len(out.rows)} | {len(cells)} | {len(values)} | {stand} of "
           f"{len(quotes)} | {refused} | {len(cells) - len(values) - refused} | {out.spent_usd:f} | {seconds:.0f} |")  # fmt: skip

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+def computes_here(model: str | None) -> bool:
+    """Return whether a model computes in this process, and no provider answers for it."""
+    row = PROVIDERS.get((model or "").strip().partition(":")[0])
+    return row is not None and not row.remote
+
+
 class Connections:
     """Connects to a provider on the first use of one of its models, and keeps the connection.
 

@@ -78,7 +78,7 @@ class Models:
     def offline(self, options: ReaderOptions) -> Send:
         """Return the offline reader; without the cross-encoder's weights, the one by likeness."""
         if options.method == "late" or not reads():
-            return self.reader()
+            return self.reader(options.seconds)
         from posology.llm.offline.answering import AnswerScorer, KeptReadings
         from posology.llm.offline.candidates import Candidates
         from posology.llm.offline.reader import ExtractiveReader
@@ -92,14 +92,24 @@ class Models:
             return AnswerScorer(KeptReadings(CrossEncoder.packaged()), candidates, self)
 
         return ExtractiveReader(
-            self, wordpiece_counter(file), answers=answers, judge=CrossEncoder.packaged
+            self,
+            wordpiece_counter(file),
+            answers=answers,
+            judge=CrossEncoder.packaged,
+            seconds=options.seconds,
         )
 
-    def reader(self) -> Send:
-        """Return the offline reader by likeness, which counts tokens with the packaged encoder's tokenizer."""
+    def reader(self, seconds: float | None = None) -> Send:
+        """Return the offline reader by likeness, which counts tokens with the packaged encoder's tokenizer.
+
+        Args:
+            seconds: maximum predicted seconds of a call; ``None``: no limit.
+        """
         from posology.llm.offline.reader import ExtractiveReader
 
-        return ExtractiveReader(self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"))
+        return ExtractiveReader(
+            self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"), seconds=seconds
+        )
 
     def judge(self) -> SupportJudge | None:
         """Return the packaged judge of support; ``None``: its weights are not installed. Blocking."""

@@ -6,7 +6,9 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import normalize
 
+from posology.text.quotes import UNSEEN
 from posology.types import Excerpt, Passage
 
 #: stands between two blocks
@@ -15,14 +17,20 @@ BETWEEN = "\n\n"
 OMISSION = " […] "
 #: prefix of a summary, which must not be quoted
 SUMMARY = "summary (a model's words, not to be quoted): "
-#: hexadecimal digits of a code; no text holds it, whatever its length
+#: hexadecimal digits of a code; no text holds it, whatever its length, however it is spelled
 _CODE = 6
-#: control characters, and the tags that can spell a text which only a model reads; those that separate words become spaces
-_UNSEEN = {
+#: control characters; those that separate words become spaces
+_CONTROLS = {
     code: " " if chr(code).isspace() else None
-    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0xE0000, 0xE0080))
+    for code in (*range(0x20), *range(0x7F, 0xA0))
     if chr(code) not in "\t\n\r"
 }
+#: tags can spell a text which only a model reads, and overrides of the reading direction one which only a person does
+_UNSEEN = re.compile(f"[{UNSEEN}]+")
+#: a digit of another script
+_DIGIT = re.compile(r"[^\x00-\x7f\D]")
+#: what may stand between the digits of a code
+_NO_DIGIT = re.compile(r"[^0-9a-f]+")
 #: labels as models write them: P1, p1, [P1], 1
 _LABEL = re.compile(r"\[?([A-Za-z]?)([1-9][0-9]{0,3})\]?")
 
@@ -99,9 +107,18 @@ def shown(excerpt: Excerpt) -> str:
 def _code(bodies: Sequence[str], question: str) -> str:
     first = "\0".join((question, *bodies[:1]))
     digest = hashlib.sha256(first.encode("utf-8", "surrogatepass"))
-    while any((code := digest.hexdigest()[:_CODE]) in text for text in (*bodies, question)):
+    # the question and the first text are known to others, and so is the code: a later text may spell it, in forms of
+    # digits that a model reads as these, or with signs between them
+    written = [_spelled(text) for text in (*bodies, question)]
+    while any((code := digest.hexdigest()[:_CODE]) in text for text in written):
         digest.update(b"+")
     return code
+
+
+def _spelled(text: str) -> str:
+    """Return the hexadecimal digits of a text, of every script, and no more."""
+    plain = _DIGIT.sub(lambda found: str(int(found[0])), normalize("NFKC", text).lower())
+    return _NO_DIGIT.sub("", plain)
 
 
 def heading(passage: Passage, *more: str) -> list[str]:
@@ -127,7 +144,7 @@ def heading(passage: Passage, *more: str) -> list[str]:
 
 def seen(text: str) -> str:
     """Return a text without characters that nobody sees."""
-    return text.translate(_UNSEEN)
+    return _UNSEEN.sub("", text.translate(_CONTROLS))
 
 
 def line(value: str) -> str:

@@ -185,11 +185,14 @@ class Runtime:
         """Whether shutdown has begun."""
         return self._drain is not None
 
-    def start(self, *, queues: set[str] | None = None) -> tuple[BlockingPortal, Process]:
+    def start(
+        self, *, queues: set[str] | None = None, threads: int | None = None
+    ) -> tuple[BlockingPortal, Process]:
         """Return the process's event loop and resources, started once. Callable from any thread.
 
         Args:
             queues: names of the queues that this worker consumes: starts the maintenance loops; ``None``: does not.
+            threads: messages that it works on at a time; ``None``: unknown, or known already.
         """
         with self._lock:
             if self._started is None:
@@ -206,6 +209,8 @@ class Runtime:
                 if self._drain is not None:
                     portal.start_task_soon(process.runner.drain, self._drain)
             portal, process = self._started
+        if threads is not None:
+            process.runner.threads = threads
         if queues is not None:
             loops = portal.start_task_soon(
                 lambda: process.run_maintenance(

@@ -106,7 +106,7 @@ def _work(tenant: str, job: str, names: list[str]) -> None:
 def _ready(sender: Any, **_: object) -> None:
     hasten_by_signal(runtime)
     queues = set(sender.app.amqp.queues.consume_from)
-    runtime.start(queues=queues)
+    runtime.start(queues=queues, threads=sender.controller.concurrency)
     if INGEST in queues:
         shards.run_maintenance()
 

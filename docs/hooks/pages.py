@@ -72,7 +72,7 @@ def cli_page() -> str:
 
 def settings_page() -> str:
     """Return the page of all environment variables, in the order of ``Settings``."""
-    from orchestrator.settings import Settings
+    from orchestrator.settings import Settings, known_keys
     from posology.llm.providers.table import PROVIDERS
     from posology.published.base import descriptions
 
@@ -99,12 +99,16 @@ def settings_page() -> str:
         "| `POSOLOGY_CONFIG` | One configuration file instead of the usual ones; `off` reads neither files nor stored "
         "keys. Default: `posology.toml` in the current folder, then in the user's configuration folder. |"
     )
+    own = ", ".join(
+        f"`{key.variable}`" for key in known_keys().values() if key.own and not key.secret
+    )
     rows.append("| `POSOLOGY_DEBUG` | Tracebacks instead of one-line errors. Default: off. |")
     head = (
         "# Settings\n\nSettings are environment variables, or keys of `posology.toml`: the same name in lower case without "
         "`POSOLOGY_` ([configuration](../how-to/configure.md)). Options of commands come before variables, and variables "
         "before files. An empty value counts as not set. This page is generated from "
         "`orchestrator/settings`, the only reader of the configuration.\n\n"
+        f"`posology.toml` in the current folder may not set {own}: that file may come with a download.\n\n"
         "| variable | meaning |\n| --- | --- |\n"
     )
     return head + "\n".join(rows) + "\n"

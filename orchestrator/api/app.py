@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 
 from orchestrator.api import openapi, problems
 from orchestrator.api.adding import fetches, uploads
+from orchestrator.api.bodies import LingeringMiddleware
 from orchestrator.api.chat import routes as chat
 from orchestrator.api.context import Context, Limits, known_parameters
 from orchestrator.api.mcp.endpoint import Endpoint
@@ -114,6 +115,7 @@ def create_app(
     app.router.routes.extend((*pages.ROUTES, tools.route, *CONSOLE))
     if settings.auth is not Auth.KEYS:
         app.add_middleware(OriginMiddleware, names=settings.known_hosts)
+    app.add_middleware(LingeringMiddleware)
     app.add_middleware(TrafficMiddleware, traffic=context.traffic)
     problems.register(app)
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]  # FastAPI's own way

@@ -1,4 +1,4 @@
-"""Reading of request bodies, up to a limit."""
+"""Reading of request bodies, up to a limit, and what becomes of the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TypeVar
 import anyio
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.api.problems import RequestProblem
 from orchestrator.question.request import invalid_field
@@ -16,6 +18,8 @@ from posology.published.base import parse_strictly
 
 M = TypeVar("M", bound=BaseModel)
 _Result = TypeVar("_Result")
+#: seconds and bytes for which more of a refused body is read; then the connection is reset
+SECONDS, BYTES = 10.0, 1024**3
 
 
 async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
@@ -28,8 +32,9 @@ async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
     Raises:
         RequestProblem: 413, before anything is read if the declared length is too large.
     """
-    declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared) > limit:
+    declared = request.headers.get("content-length", "0").lstrip("0") or "0"
+    # Python makes no number of thousands of digits
+    if declared.isdecimal() and (len(declared) > len(str(limit)) or int(declared) > limit):
         raise too_large(limit)
     seen = 0
     async for chunk in request.stream():
@@ -143,3 +148,56 @@ def too_large(limit: int) -> RequestProblem:
         headers={"Connection": "close"},
         limit=limit,
     )
+
+
+class LingeringMiddleware:
+    """Reads and drops what still arrives of a body after a response that closes the connection.
+
+    A server closes it at once, and the client that sends meanwhile sees a reset: most throw the response away then.
+
+    Args:
+        app: the application.
+        seconds: maximum time for it.
+    """
+
+    def __init__(self, app: ASGIApp, seconds: float = SECONDS) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _has_body(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+            return
+        arrived, closes = False, False
+
+        async def hearing() -> Message:
+            nonlocal arrived
+            message = await receive()
+            arrived = message["type"] == "http.disconnect" or not message.get("more_body", False)
+            return message
+
+        async def drop() -> None:
+            seen = 0
+            while not arrived and seen < BYTES:
+                seen += len((await hearing()).get("body", b""))
+
+        async def sending(message: Message) -> None:
+            nonlocal closes
+            if message["type"] == "http.response.start":
+                closes = Headers(raw=message["headers"]).get("connection", "").lower() == "close"
+            if closes and _is_last(message) and not arrived:
+                await send({**message, "more_body": True})
+                with anyio.move_on_after(self._seconds):
+                    await drop()
+                message = {"type": "http.response.body", "body": b""}
+            await send(message)
+
+        await self._app(scope, hearing, sending)
+
+
+def _has_body(headers: Headers) -> bool:
+    return "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
+
+
+def _is_last(message: Message) -> bool:
+    return message["type"] == "http.response.body" and not message.get("more_body", False)

@@ -69,6 +69,10 @@ class Limits:
     searches: int = 64
     #: the same of one tenant
     tenant_searches: int = 8
+    #: maximum requests that read a passage, or look for a quote in it, or wait for another of their tenant
+    reads: int = 256
+    #: the same of one tenant; one of them at a time
+    tenant_reads: int = 32
     #: seconds between comments that keep an event stream open
     keep_alive: float = 15.0
     #: seconds within which Redis must answer a health check
@@ -94,6 +98,7 @@ class Context:
     estimates: Places = field(init=False)
     waits: Places = field(init=False)
     searches: Places = field(init=False)
+    reads: Places = field(init=False)
     #: held by the audit of a ledger that runs
     audits: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     _literature: Literature | None = None
@@ -129,6 +134,13 @@ class Context:
         )
         self.searches = Places(
             "TooManySearches", "searches", total=most.searches, each=most.tenant_searches
+        )
+        self.reads = Places(
+            "TooManyReads",
+            "requests for passages",
+            total=most.reads,
+            each=1,
+            queue=most.tenant_reads - 1,
         )
         self.estimates = Places("TooManyEstimates", "estimates", total=most.estimates, each=1)
 

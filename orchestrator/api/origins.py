@@ -14,6 +14,18 @@ from orchestrator.api import problems
 
 #: what a browser says of a request that no other site has made
 _OWN = ("none", "same-origin")
+#: headers that proxies add, beside those that begin with ``x-forwarded-``
+_PROXIES = frozenset(
+    {
+        "via",
+        "forwarded",
+        "x-real-ip",
+        "x-client-ip",
+        "true-client-ip",
+        "cf-connecting-ip",
+        "cdn-loop",
+    }
+)
 
 
 class OriginMiddleware:
@@ -77,15 +89,29 @@ def is_foreign(headers: Headers, host: str) -> bool:
     if headers.get("sec-fetch-site", "none").strip().lower() not in _OWN:
         return True
     origin = headers.get("origin")
-    # an opaque origin is `null`
-    return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    try:
+        # an opaque origin is `null`
+        return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    except ValueError:
+        return True
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or address is of the machine itself, without its port."""
+    host = host.rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_local(request: Request) -> bool:
-    """Return whether a request comes from this machine, and not through a proxy on it."""
-    if {"x-forwarded-for", "x-real-ip", "forwarded"} & set(request.headers):
+    """Return whether a request comes from this machine, and not through a proxy on it, as far as the proxy shows itself."""
+    if any(name in _PROXIES or name.startswith("x-forwarded-") for name in request.headers):
         return False
-    try:
-        return request.client is not None and ip_address(request.client.host).is_loopback
-    except ValueError:
+    # no browser speaks it; nginx does to a service behind it, with none of the headers unless it is told to
+    if request.scope.get("http_version") == "1.0":
         return False
+    return request.client is not None and is_loopback(request.client.host)

@@ -6,6 +6,7 @@ import logging
 import re
 import time
 import uuid
+from ipaddress import ip_address
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.datastructures import Headers, MutableHeaders
@@ -78,7 +79,10 @@ class TrafficMiddleware:
                 status = message["status"]
                 kind = Headers(raw=message["headers"]).get("content-type", "")
                 stream = kind.startswith("text/event-stream")
-                MutableHeaders(scope=message)[REQUEST_ID] = request_id
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = request_id
+                # a reply is of one tenant, unless its route knows better
+                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         with bound_contextvars(request_id=request_id):
@@ -102,7 +106,18 @@ class TrafficMiddleware:
                     status=status,
                     seconds=round(seconds, 4),
                     tenant=scope.get(TENANT),
+                    client=address(scope),
                 )
+
+
+def address(scope: Scope) -> str | None:
+    """Return the IP address that a request came from, as far as proxies are believed; ``None``: it has none."""
+    client = scope.get("client")
+    try:
+        return None if client is None else str(ip_address(client[0]))
+    except ValueError:
+        # a proxy's word is no address
+        return None
 
 
 def _level(route: str, status: int) -> int:

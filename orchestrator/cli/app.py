@@ -93,6 +93,11 @@ SECTIONS = (
                 target="orchestrator.cli.index.uploads:ingest_uploads",
             ),
             Entry(
+                name="uploads",
+                help="List and cancel ingests of uploaded files, of all tenants.",
+                target="orchestrator.cli.index.uploads:app",
+            ),
+            Entry(
                 name="sync",
                 help="Apply new files of a folder to an index, in NLM's order, once each.",
                 target="orchestrator.cli.index.sync:sync",

@@ -15,6 +15,8 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "demo": "demo --all",
         "ingest": "ingest ./papers abstracts.jsonl --index ./index",
         "ingest-uploads": "ingest-uploads --index ./index",
+        "uploads list": "uploads list",
+        "uploads cancel": "uploads cancel ID",
         "fetch": 'fetch "aspirin AND stroke" --max 200 --index ./index',
         "sync": "sync ./pubmed --index ./index --workers 4",
         "index versions": "index versions --index ./index",

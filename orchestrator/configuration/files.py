@@ -1,6 +1,7 @@
 """Configuration files: ``posology.toml`` in the current folder, then in the user's configuration folder.
 
-A file's keys are the settings' names. Secrets do not belong into it: files are shared and committed.
+A file's keys are the settings' names. Secrets do not belong into it: files are shared and committed. The file in the
+current folder may come with a download, so it decides nothing that a stranger must not.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Key:
     secret: bool = False
     #: whether only a number or true/false is meant, so that quotes are a mistake
     bare: bool = False
+    #: whether the user alone decides it: where keys and texts go, what a call costs, who may use a service
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,10 +77,20 @@ def read(chosen: str | None, known: Mapping[str, Key]) -> tuple[File, ...]:
         raise ConfigurationError(
             f"POSOLOGY_CONFIG names no file (got {chosen}): correct or unset it"
         )
-    return tuple(_read(path, known) for path in paths if path.is_file())
+    return tuple(
+        _read(path, known, foreign=not chosen and is_foreign(path))
+        for path in paths
+        if path.is_file()
+    )
 
 
-def _read(path: Path, known: Mapping[str, Key]) -> File:
+def is_foreign(path: Path) -> bool:
+    """Return whether a configuration file is the one of the current folder, and not also the user's."""
+    at = path.resolve()
+    return at == Path(NAME).resolve() and at != (user_folder() / NAME).resolve()
+
+
+def _read(path: Path, known: Mapping[str, Key], *, foreign: bool) -> File:
     import tomllib
 
     try:
@@ -90,14 +103,14 @@ def _read(path: Path, known: Mapping[str, Key]) -> File:
         path=path,
         # an empty text counts as not set, as an empty variable does
         values={
-            _known(path, name, value, known): _value(value)
+            _known(path, name, value, known, foreign=foreign): _value(value)
             for name, value in table.items()
             if value != "" or name not in known
         },
     )
 
 
-def _known(path: Path, name: str, value: object, known: Mapping[str, Key]) -> str:
+def _known(path: Path, name: str, value: object, known: Mapping[str, Key], *, foreign: bool) -> str:
     key = known.get(name)
     if key is None:
         near = difflib.get_close_matches(name.lower().removeprefix("posology_"), known, n=1)
@@ -112,6 +125,12 @@ def _known(path: Path, name: str, value: object, known: Mapping[str, Key]) -> st
         )  # fmt: skip
         raise ConfigurationError(
             f"{path}: {name} is a secret, and files are shared and committed. Remove it, and {instead}."
+        )
+    if key.own and foreign:
+        raise ConfigurationError(
+            f"{path}: {name} decides where keys and texts go, what a call costs, or who may use a service, and a file in the "
+            f"current folder may be another's. Move it to {user_folder() / NAME}, or set {key.variable}; to read this file "
+            f"as yours, set POSOLOGY_CONFIG={path}."
         )
     if key.bare and isinstance(value, str):
         raise ConfigurationError(

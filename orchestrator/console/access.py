@@ -12,11 +12,19 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context
-from orchestrator.api.origins import is_foreign, is_local
+from orchestrator.api.origins import is_foreign, is_local, is_loopback
 from orchestrator.api.problems import RequestProblem
-from orchestrator.api.traffic import TENANT
+from orchestrator.api.traffic import TENANT, address
 from orchestrator.console.pages import HEADERS, HOME, respond
-from orchestrator.console.sessions import LENGTH, Session, Sessions, form_token, new_token
+from orchestrator.console.sessions import (
+    LENGTH,
+    WINDOW,
+    Session,
+    Sessions,
+    TooManySignIns,
+    form_token,
+    new_token,
+)
 from orchestrator.settings import Auth
 from posology.budget.tenants import api_keys
 from posology.errors import KeyRefused, PosologyError, TenantDisabled
@@ -79,21 +87,33 @@ class Asked:
             form_token=form_token(self.token),
         )
         if self.request.cookies.get(COOKIE) != self.token:
-            keep(response, self.request, self.token)
+            keep(response, self, self.token)
         return response
 
 
-def keep(response: Response, request: Request, token: str) -> None:
+def keep(response: Response, asked: Asked, token: str) -> None:
     """Set the cookie. No script reads it, no other site sends it, and the API's operations do not get it."""
     response.set_cookie(
         COOKIE,
         token,
         max_age=LENGTH,
         path=HOME,
-        secure=request.url.scheme == "https",
+        secure=_over_tls(asked),
         httponly=True,
         samesite="strict",
     )
+
+
+def _over_tls(asked: Asked) -> bool:
+    """Return whether the browser may send the cookie over TLS alone.
+
+    Behind a proxy that ends TLS, requests come without it, and headers of a proxy that is not known do not count.
+    """
+    settings, url = asked.api.settings, asked.request.url
+    if settings.console_secure is not None:
+        return settings.console_secure
+    keys = settings.auth is Auth.KEYS and not is_loopback(url.hostname or "")
+    return keys or url.scheme == "https"
 
 
 async def visitor(request: Request, api: Context) -> Asked:
@@ -187,6 +207,12 @@ def check_form(asked: Asked, given: str | None) -> None:
     Raises:
         RequestProblem: 403.
     """
+    if COOKIE not in asked.request.cookies and _over_tls(asked):
+        raise RequestProblem(
+            403, "FormRefused", "The browser sent no cookie",
+            "the console's cookie is sent over TLS alone: open the console by https or as localhost, or set "
+            "POSOLOGY_CONSOLE_SECURE=false",
+        )  # fmt: skip
     if not hmac.compare_digest((given or "").encode(), form_token(asked.token).encode()):
         raise RequestProblem(
             403, "FormRefused", "The form is not from this session",
@@ -211,15 +237,21 @@ async def show_sign_in(asked: Asked) -> Response:
 async def sign_in(asked: Asked) -> Response:
     """Begin a session by a tenant's key or the operator's."""
     to = _within(asked.form.get("to"))
+    kept = sessions(asked.api)
     try:
-        session = await _session(asked.api, asked.form.get("key", "").strip())
+        async with kept.trying(address(asked.request.scope) or "unknown"):
+            session = await _session(asked.api, asked.form.get("key", "").strip())
+    except TooManySignIns:
+        said = f"Too many sign-ins from this address have failed: try again in {WINDOW} seconds."
+        refused = asked.page("sign_in.html", 429, to=to, failed=said)
+        refused.headers["Retry-After"] = str(WINDOW)
+        return refused
     except PosologyError as error:
         said = "The key is not accepted." if isinstance(error, KeyRefused) else error.message
         return asked.page("sign_in.html", 401, to=to, failed=said)
-    kept = sessions(asked.api)
     await kept.end(asked.token)
     response = redirect(to)
-    keep(response, asked.request, await kept.begin(session))
+    keep(response, asked, await kept.begin(session))
     return response
 
 
@@ -270,7 +302,11 @@ async def _stands(session: Session, api: Context) -> bool:
 
 def _within(to: str | None) -> str:
     """Return a path of the console; another address, such as another site's, becomes its first page."""
-    parts = urlsplit(to or "")
+    try:
+        parts = urlsplit(to or "")
+    except ValueError:
+        # such as an address of IPv6 without its end
+        return HOME
     inside = parts.path == HOME or parts.path.startswith(f"{HOME}/")
     if (
         to is None

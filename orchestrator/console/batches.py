@@ -10,7 +10,7 @@ from orchestrator.api.routes.batches import lines, row_defaults, row_pages
 from orchestrator.api.uploads import received
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.jobs import EXPORTS
-from orchestrator.console.pages import HEADERS, HOME
+from orchestrator.console.pages import HEADERS, HOME, whole_number
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.rendering.exports import export_pages
 from orchestrator.rendering.kinds import MEDIA
@@ -20,6 +20,8 @@ from posology.store import keys
 
 #: batches, and rows of one, on a page
 _PAGE, _ROWS = 20, 30
+#: more than a batch may have
+_MOST_ROWS = 10**9
 #: rows that a download reads at once
 _AT_ONCE = min(100, MAX_PAGE)
 #: name of the download of all rows with everything
@@ -54,11 +56,10 @@ async def uploaded(asked: Asked) -> Response:
 async def shown(asked: Asked) -> Response:
     """Show a batch with a page of its rows."""
     batch = asked.request.path_params["batch"]
-    after = asked.request.query_params.get("after") or "-1"
-    if not after.removeprefix("-").isdecimal() or not after.isascii():
-        raise InvalidQuery(f"after must be the number of a row (got {after!r})", field="after")
+    given = asked.request.query_params.get("after") or "-1"
+    after = whole_number(given, "after", least=-1, most=_MOST_ROWS)
     found = await asked.api.batches().get(batch, tenant=asked.own)
-    rows = await asked.api.batches().rows(batch, tenant=asked.own, after=int(after), limit=_ROWS)
+    rows = await asked.api.batches().rows(batch, tenant=asked.own, after=after, limit=_ROWS)
     return asked.page(
         "batch.html",
         batch=found,

@@ -14,11 +14,10 @@ from starlette.responses import Response
 
 from orchestrator.api.routes.literature import status
 from orchestrator.console.access import Asked, redirect
-from orchestrator.console.pages import HOME
+from orchestrator.console.pages import HOME, whole_number
 from orchestrator.jobs.affected import affected
 from orchestrator.question.request import MAX_VERSION
 from orchestrator.retrieval import read_passage
-from posology.errors import InvalidQuery
 from posology.index.manifest import applied_files, unfinished
 
 #: stored answers that a page compares
@@ -69,12 +68,12 @@ async def contents(asked: Asked) -> Response:
 
 async def passage(asked: Asked) -> Response:
     """Show a passage of the newest version, or of another."""
-    named, version = asked.request.path_params["passage"], asked.request.query_params.get("version")
-    if version and not (version.isascii() and version.isdecimal() and 0 < int(version) <= MAX_VERSION):  # fmt: skip
-        raise InvalidQuery(f"version must be a number (got {version[:40]!r})", field="version")
-    index = await asked.api.literature().index()
-    number = int(version) if version else None
-    out = await to_thread.run_sync(read_passage, index, named, number)
+    named, given = asked.request.path_params["passage"], asked.request.query_params.get("version")
+    number = whole_number(given, "version", least=1, most=MAX_VERSION) if given else None
+    # an operator has no tenant, and a place of its own
+    async with asked.api.reads.of(asked.tenant or ""):
+        index = await asked.api.literature().index()
+        out = await to_thread.run_sync(read_passage, index, named, number)
     return asked.page("passage.html", out=out, text=out.text[:_LONGEST])
 
 

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from orchestrator.rendering.sources import facts, link, warning
 from orchestrator.rendering.words import money, safe, size
+from posology.errors import InvalidQuery
 from posology.evidence import level
 from posology.version import __version__
 
@@ -155,3 +156,25 @@ def _plural(number: int, noun: str) -> str:
 
 def _percent(share: float | Decimal | None) -> str:
     return "–" if share is None else f"{share:.0%}"
+
+
+def whole_number(given: str, field: str, *, most: int, least: int = 0) -> int:
+    """Read a whole number of an address.
+
+    Args:
+        given: its digits, perhaps after a minus sign; Python makes no number of thousands of them.
+        field: name of the parameter.
+        most: largest number.
+        least: smallest number.
+
+    Raises:
+        InvalidQuery: it is none, or too small or large.
+    """
+    digits = given.removeprefix("-")
+    if digits.isascii() and digits.isdecimal() and len(digits) <= len(str(most)):
+        number = int(given)
+        if least <= number <= most:
+            return number
+    raise InvalidQuery(
+        f"{field} must be a whole number from {least} to {most} (got {given[:40]!r})", field=field
+    )

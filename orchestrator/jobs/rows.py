@@ -65,6 +65,9 @@ def read_row(
         request = JobRequest.parse({**_left(defaults, data), **data}).settled(
             settings, deadline=DEADLINE
         )
+        if request.fetch is not None:
+            # whose it is, only the service that fetched knows
+            raise InvalidQuery("a row names no fetch: submit the question alone", field="fetch")
     except PosologyError as error:
         return Row(number=number, id=own, request=None, error=_body(error, line))
     return Row(number=number, id=own, request=request, error=None)

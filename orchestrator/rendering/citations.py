@@ -22,8 +22,9 @@ from posology.text.names import MORE, parts_of
 _TEX = MappingProxyType(
     {
         "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
+        # BibTeX counts the braces of \{ and \}, too
+        "{": r"\textbraceleft{}",
+        "}": r"\textbraceright{}",
         "&": r"\&",
         "%": r"\%",
         "$": r"\$",

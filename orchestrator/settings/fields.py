@@ -108,7 +108,8 @@ class Fields(BaseModel):
     compression_seconds: float = Field(
         default=60.0, gt=0, allow_inf_nan=False, alias="POSOLOGY_COMPRESSION_SECONDS"
     )
-    """Maximum predicted seconds of one compression; a question that needs more is refused. Default: 60."""
+    """Maximum predicted seconds of one compression, and of one call of the offline reader; a question that needs more is
+    refused. Default: 60."""
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
     """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL`, `provence` or `provence:MODEL`. Default: none."""
     calibration: str | None = Field(default=None, alias="POSOLOGY_CALIBRATION")
@@ -217,6 +218,9 @@ class Fields(BaseModel):
     console_key: SecretStr | None = Field(default=None, min_length=24, alias="POSOLOGY_CONSOLE_KEY")
     """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants, and changes their
     limits and keys. Default: none; the pages of operators are then closed."""
+    console_secure: bool | None = Field(default=None, alias="POSOLOGY_CONSOLE_SECURE")
+    """Whether browsers send the console's cookie over TLS alone. Default: true if the API asks for keys and is not reached as
+    `localhost`, whatever a proxy says; else where the request came by TLS."""
     reports: str | None = Field(default=None, alias="POSOLOGY_REPORTS")
     """Folder of reports that the console shows to operators: folders of `posology eval --out`, and JSON files of `posology
     reconcile --out`. Default: none."""
@@ -234,6 +238,14 @@ class Fields(BaseModel):
     """Whether an API without keys takes files from programs of its own machine. Default: false."""
     upload_mib: int = Field(default=512, ge=1, le=10**6, alias="POSOLOGY_UPLOAD_MIB")
     """Maximum MiB of one uploaded file. Default: 512."""
+    upload_unpacked_mib: int = Field(
+        default=4_096, ge=1, le=10**7, alias="POSOLOGY_UPLOAD_UNPACKED_MIB"
+    )
+    """Maximum MiB of one uploaded file when it is unpacked. Default: 4096."""
+    upload_records: int = Field(default=200_000, ge=1, le=10**9, alias="POSOLOGY_UPLOAD_RECORDS")
+    """Maximum passages of one uploaded file; 100,000 abstracts take about 6 GiB of an index. Default: 200000."""
+    upload_seconds: int = Field(default=300, ge=1, le=10**6, alias="POSOLOGY_UPLOAD_SECONDS")
+    """Maximum seconds of processor time to read one uploaded file once, without encoding. Default: 300."""
     uploads_mib: int = Field(default=4_096, ge=1, le=10**9, alias="POSOLOGY_UPLOADS_MIB")
     """Maximum MiB of a tenant's uploaded files that are not ingested yet. Default: 4096."""
     tables_mib: int = Field(default=1_024, ge=1, le=10**9, alias="POSOLOGY_TABLES_MIB")

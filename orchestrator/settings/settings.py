@@ -151,7 +151,9 @@ class Settings(Fields):
     @property
     def reading(self) -> ReaderOptions:
         """Options of the offline reader."""
-        return ReaderOptions(method=self.reader, tokens=self.reader_tokens)
+        return ReaderOptions(
+            method=self.reader, tokens=self.reader_tokens, seconds=self.compression_seconds
+        )
 
     @property
     def kept_versions(self) -> timedelta:

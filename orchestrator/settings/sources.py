@@ -15,6 +15,18 @@ from posology.llm.providers.table import PROVIDERS
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+#: settings that count from the user's own file and from variables alone, beside addresses of providers: a file that came
+#: with a download sends no key, no text and no question elsewhere, makes no call look cheaper, and opens no service
+OWN = frozenset(
+    {
+        *("redis_url", "s3_endpoint", "aws_region", "eutils_url", "europepmc_url", "email"),
+        *("otlp_endpoint", "trace_texts", "log_questions"),
+        *("prices", "prompts", "tiktoken_files", "cache", "xdg_cache"),
+        *("auth", "hosts", "uploads", "open_uploads", "reports", "webhook_networks"),
+        "console_secure",
+    }
+)
+
 
 def variable(name: str | None) -> str | None:
     """Return the value of an environment variable; ``None``: it is not set, or empty."""
@@ -70,12 +82,13 @@ def keys_of(fields: Mapping[str, FieldInfo]) -> Mapping[str, Key]:
             variable=field.alias or name,
             secret=SecretStr in kinds,
             bare=bool(kinds & {int, float, bool}) and str not in kinds,
+            own=name in OWN,
         )
     for row in PROVIDERS.values():
         if row.key_variable:
-            found[row.key_variable.lower()] = Key(variable=row.key_variable, secret=True)
+            found[row.key_variable.lower()] = Key(variable=row.key_variable, secret=True, own=True)
         if row.url_variable:
-            found[row.url_variable.lower()] = Key(variable=row.url_variable)
+            found[row.url_variable.lower()] = Key(variable=row.url_variable, own=True)
         for name in row.more:
-            found.setdefault(name.lower(), Key(variable=name))
+            found.setdefault(name.lower(), Key(variable=name, own=True))
     return found

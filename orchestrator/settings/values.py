@@ -38,6 +38,8 @@ class ReaderOptions:
     method: ReaderMethod = "cross-encoder"
     #: maximum tokens of passages that the cross-encoder reads for a question
     tokens: int = READ
+    #: maximum predicted seconds of a call; ``None``: no limit
+    seconds: float | None = None
 
 
 class Auth(StrEnum):

@@ -84,8 +84,13 @@ def write_stack(folder: Path, info: StackInfo) -> None:
 
 
 def read_stack(folder: Path) -> StackInfo | None:
-    """Return the ready stack of the folder; ``None``: there is none."""
+    """Return the ready stack of the folder; ``None``: there is none, or it is another user's.
+
+    The folder is one of the current folder by default, and another user's stack would be sent questions.
+    """
     try:
+        if os.geteuid() not in (0, (folder / _STATE).stat().st_uid):
+            return None
         info = StackInfo(**json.loads((folder / _STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None

@@ -6,12 +6,14 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
 from orchestrator.environment import FOR_SERVICES
 from orchestrator.stack.child import Child, Command
 from orchestrator.stack.folder import DEFAULT_FOLDER, StackInfo
+from posology.llm.providers.table import PROVIDERS
 
 #: returns whether the processes serve; polled until it returns true
 Ready = Callable[[StackInfo, tuple[Child, ...]], Awaitable[bool]]
@@ -34,11 +36,30 @@ API = (
 INGEST = (sys.executable, "-m", "orchestrator.ingest.uploads.process")
 
 
+#: open the console and the metrics, which the API alone serves
+_DOORS = frozenset({"POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY"})
+#: of providers; the API calls none but that of a paid embedder
+_PROVIDERS = frozenset(row.key_variable for row in PROVIDERS.values() if row.key_variable)
+#: of the literature services, which the process that ingests asks
+_LITERATURE = frozenset({"NCBI_API_KEY"})
+#: all, and that of a client of another service, which none needs
+_ALL = _DOORS | _PROVIDERS | _LITERATURE | {"POSOLOGY_API_KEY"}
+
+
+class Part(Enum):
+    """A process of a stack, with its keys: one that a hostile file or reply takes over has no others."""
+
+    REDIS = frozenset[str]()
+    API = _DOORS
+    WORKER = _PROVIDERS
+    INGEST = _PROVIDERS | _LITERATURE
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackOptions:
     """Options of a stack."""
 
-    #: environment of the processes
+    #: environment of the processes; each gets of its keys those that it needs
     environment: Mapping[str, str] = field(repr=False)
     folder: Path = Path(DEFAULT_FOLDER)
     #: a running Redis; ``None``: one is started
@@ -91,6 +112,7 @@ def worker_command(options: StackOptions, redis_url: str, number: int) -> Comman
     # at SIGQUIT a worker requeues unfinished work; after SIGKILL its leases must expire first
     return _command(
         options,
+        Part.WORKER,
         f"worker{number}",
         options.worker_argv,
         fields,
@@ -104,16 +126,28 @@ def worker_command(options: StackOptions, redis_url: str, number: int) -> Comman
 def api_command(options: StackOptions, redis_url: str, port: int) -> Command:
     """Return the command of the API."""
     fields = {"{host}": options.host, "{port}": str(port)}
-    return _command(options, "api", options.api_argv, fields, redis_url, options.api_grace)
+    return _command(
+        options, Part.API, "api", options.api_argv, fields, redis_url, options.api_grace
+    )
 
 
 def ingest_command(options: StackOptions, redis_url: str) -> Command:
     """Return the command of the process that ingests uploads."""
-    return _command(options, "ingest", INGEST, {}, redis_url, options.api_grace)
+    return _command(options, Part.INGEST, "ingest", INGEST, {}, redis_url, options.api_grace)
+
+
+def fitting(environment: Mapping[str, str], part: Part) -> dict[str, str]:
+    """Return an environment without the keys that a process does not need."""
+    needed: frozenset[str] = part.value
+    if part is Part.API:
+        row = PROVIDERS.get(environment.get("POSOLOGY_EMBEDDER", "").partition(":")[0])
+        needed |= {row.key_variable} if row and row.key_variable else set()
+    return {name: value for name, value in environment.items() if name not in _ALL - needed}
 
 
 def _command(
     options: StackOptions,
+    part: Part,
     name: str,
     argv: tuple[str, ...],
     fields: Mapping[str, str],
@@ -128,14 +162,17 @@ def _command(
     return Command(
         name=name,
         argv=tuple(_filled(part, fields) for part in argv),
-        environment={
-            **FOR_SERVICES,
-            **options.environment,
-            **index,
-            **redis,
-            **options.overrides,
-            **more,
-        },
+        environment=fitting(
+            {
+                **FOR_SERVICES,
+                **options.environment,
+                **index,
+                **redis,
+                **options.overrides,
+                **more,
+            },
+            part,
+        ),
         log=options.folder.absolute() / "log" / f"{name}.log",
         grace=grace,
         insist=insist,

@@ -12,7 +12,14 @@ import anyio
 
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
-from orchestrator.stack.options import StackOptions, api_command, ingest_command, worker_command
+from orchestrator.stack.options import (
+    Part,
+    StackOptions,
+    api_command,
+    fitting,
+    ingest_command,
+    worker_command,
+)
 from orchestrator.stack.output import Hear
 from orchestrator.stack.ping import Ping, ping
 from orchestrator.stack.ports import free_port, port_is_free
@@ -105,7 +112,7 @@ async def running_stack(
             if options.redis_url is None:
                 redis = own_redis(
                     folder / "redis",
-                    environment=options.environment,
+                    environment=fitting(options.environment, Part.REDIS),
                     log=folder / "log" / "redis.log",
                     hurry=hurry,
                     seconds=options.start_timeout,

@@ -229,6 +229,10 @@ class SyncClient:
             )
         )
 
+    def cancel_ingest(self, ingest: str) -> IngestOutput:
+        """See :meth:`Client.cancel_ingest`."""
+        return self._run(lambda: self._client.cancel_ingest(ingest))
+
     def wait_ingest(self, ingest: str) -> IngestOutput:
         """See :meth:`Client.wait_ingest`."""
         return self._run(lambda: self._client.wait_ingest(ingest))

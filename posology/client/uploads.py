@@ -117,8 +117,21 @@ class Uploads(Base):
         reply = await self._wire.request("GET", "/v1/index/ingests", repeatable=True)
         return read(IngestPage, reply.content).ingests
 
+    async def cancel_ingest(self, ingest: str) -> IngestOutput:
+        """Cancel an ingest, and return it as it was. Records that were written before stay in the index.
+
+        Args:
+            ingest: its id.
+
+        Raises:
+            IngestNotFound: there is none of that id, or its record has expired.
+        """
+        path = f"/v1/index/ingests/{quote(ingest, safe='')}"
+        reply = await self._wire.request("DELETE", path, repeatable=True)
+        return read(IngestOutput, reply.content)
+
     async def wait_ingest(self, ingest: str) -> IngestOutput:
-        """Return the ingest of an uploaded file when it has ended, whether it succeeded or failed.
+        """Return the ingest of an uploaded file when it has ended: succeeded, failed or cancelled.
 
         Args:
             ingest: its id.

@@ -7,16 +7,19 @@ distinguished by the root element if they are XML, and by the beginning of the t
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from posology.corpus import jats, jsonl, pdf, pubmed
 from posology.corpus.decoding import beginning_text
 from posology.corpus.documents import html, plain, word
-from posology.corpus.items import Item
+from posology.corpus.drafts import Whole, parts
+from posology.corpus.items import Item, Parts, Record
+from posology.corpus.pieces import Piece, pack
 from posology.corpus.pubmed.frames import named_root
 from posology.corpus.references import bibtex, endnote, tables
 from posology.corpus.references.columns import GUESSED, Columns
@@ -29,12 +32,15 @@ from posology.corpus.references.tagged import (
     ris,
     wos,
 )
-from posology.errors import BadFile
+from posology.errors import BadFile, BadRecord
+from posology.types import MAX_PASSAGE, Passage
 
 #: bytes in which the root element must begin: a declaration, a document type and comments come before it
 WITHIN = 1_000_000
 
 _CHUNK = 8_192
+#: between the paragraphs of a record
+_BORDER = re.compile(r"\n\s*\n")
 _GZIP = b"\x1f\x8b"
 
 
@@ -243,7 +249,8 @@ def is_table(path: Path) -> bool:
 def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[Item]:
     """Return the items of a file; see :mod:`posology.corpus.items`.
 
-    A file without a known suffix is read if its beginning shows its format.
+    A file without a known suffix is read if its beginning shows its format. A record that is too long to be shown to a
+    model is read as parts, whatever the format.
 
     Args:
         path: the file.
@@ -251,11 +258,48 @@ def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[
         columns: names of columns, if it is a table.
     """
     if is_table(path):
-        return tables.read(path, after=after, columns=columns)
+        return _bounded(tables.read(path, after=after, columns=columns))
     kind = kind_of(path) or by_beginning(path)
     if kind is not None:
-        return kind.read(path, after=after)
+        return _bounded(kind.read(path, after=after))
     return iter((BadFile(unknown(path), path=str(path)),))
+
+
+def _bounded(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items without passages that are too long to be shown: a record becomes its parts, at its place."""
+    for item in items:
+        if not isinstance(item, Record) or item.passage.length <= MAX_PASSAGE:
+            yield item
+        elif item.passage.parent is not None:
+            yield _too_long(item)
+        else:
+            yield from _parts(item)
+
+
+def _parts(record: Record) -> Iterator[Item]:
+    whole, some = record.passage, False
+    paragraphs = (Piece(text=text, section=whole.section) for text in _BORDER.split(whole.text))
+    for draft in parts(pack(paragraphs), of=whole):
+        if isinstance(draft, Passage):
+            part = replace(record, passage=draft)
+            fits = draft.length <= MAX_PASSAGE
+            yield part if fits else _too_long(part)
+            some |= fits
+        elif isinstance(draft, Whole) and some:
+            yield Parts(
+                id=whole.id, count=draft.count, path=record.path, line=record.line, whole=True
+            )
+
+
+def _too_long(record: Record) -> BadRecord:
+    passage = record.passage
+    return BadRecord(
+        f"{passage.length:,} characters that cannot be cut between sentences, and models are shown at most "
+        f"{MAX_PASSAGE:,} of a passage: shorten the text or the title",
+        path=str(record.path),
+        line=record.line,
+        record=passage.id,
+    )
 
 
 def count_rows(path: Path, *, columns: Columns = GUESSED) -> int:

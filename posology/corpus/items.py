@@ -6,7 +6,8 @@ items up to the place ``after``. Reading a file twice yields the same places.
 An article of several passages is read as its passages, ``ID#1`` to ``ID#n``, each with ``parent=ID``, and then one
 :class:`Parts` with their number. Unchanged parts are recognised by their digests and kept, and surplus parts of an
 earlier version are removed; deleting the article first would encode all parts again at every reading. Without a
-``Parts``, e.g. when the file ends early, nothing is removed.
+``Parts``, e.g. when the file ends early, nothing is removed. A record that is too long for a passage is read as parts, too,
+which have its place.
 """
 
 from __future__ import annotations
@@ -29,6 +30,14 @@ def part_id(article: str, number: int) -> str:
     Numbers are used because headings and section identifiers may be missing or repeated in an article.
     """
     return f"{article}{PART}{number}"
+
+
+def is_part(passage: str, article: str) -> bool:
+    """Return whether an id is that of a part of an article, as :func:`part_id` makes them."""
+    before, mark, number = passage.rpartition(PART)
+    if not mark or before != article or not (number.isascii() and number.isdigit()):
+        return False
+    return number[0] != "0"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,13 +85,17 @@ class Parts:
     path: Path
     #: place in the file, counted from 1, after the last part
     line: int
+    #: whether the parts are those of one record of this id, which its passage is then no more, nor a source of notices but
+    #: of those at this place
+    whole: bool = False
 
     def keep(self, passage_id: str) -> bool:
         """Return whether a passage whose parent is :attr:`id` is still one of its parts."""
-        before, mark, number = passage_id.rpartition(PART)
-        if not mark or before != self.id or not (number.isascii() and number.isdigit()):
+        if not is_part(passage_id, self.id):
             return False
-        return part_id(self.id, int(number)) == passage_id and 1 <= int(number) <= self.count
+        number = passage_id.rpartition(PART)[2]
+        # one of thousands of digits is not made a number
+        return len(number) <= len(str(self.count)) and int(number) <= self.count
 
 
 class NoticeKind(StrEnum):

@@ -16,6 +16,7 @@ from pydantic import (
     ValidationError,
 )
 
+from posology.corpus.items import is_part
 from posology.corpus.pubmed.relations import RETRACTED_TYPE
 from posology.corpus.pubmed.words import visible
 from posology.corpus.references.markup import unmarked
@@ -33,7 +34,8 @@ MAX_ID = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _DIGITS = re.compile(r"0*([1-9][0-9]{0,11})")
 _DOI_BEFORE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:)\s*", re.IGNORECASE)
-_PMCID = re.compile(r"(?:PMC)?([0-9]{1,12})", re.IGNORECASE)
+#: with or without the number of a version
+_PMCID = re.compile(r"(?:PMC)?([0-9]{1,12})(?:\.[0-9]{1,3})?", re.IGNORECASE)
 _YEAR = re.compile(r"[0-9]{4}")
 _PUBMED = re.compile(r"pubmed[0-9]{2}n[0-9]{4}_[0-9]+")
 _STATPEARLS = re.compile(r"(article-[0-9]+)_[0-9]+")
@@ -98,12 +100,21 @@ def _doi(value: object) -> object:
     return plain_doi(value) if isinstance(value, str) else value
 
 
+def plain_pmcid(text: str) -> str | None:
+    """Return an identifier of PubMed Central as ``PMC`` and digits; ``None``: it is none."""
+    found = _PMCID.fullmatch(text.strip())
+    return f"PMC{found[1]}" if found else None
+
+
 def _pmcid(value: object) -> object:
     if not isinstance(value, str):
         return value
-    text = value.strip()
-    found = _PMCID.fullmatch(text)
-    return f"PMC{found[1]}" if found else text or None
+    if not value.strip():
+        return None
+    found = plain_pmcid(value)
+    if found is None:
+        raise ValueError("must be a PubMed Central identifier: PMC and digits")
+    return found
 
 
 def _year(value: object) -> object:
@@ -206,6 +217,12 @@ def parse(line: bytes) -> Passage:
     except ValidationError as error:
         reason = _reason(error.errors(include_url=False)[0])
         raise RecordError(reason, record=_id(line)) from None
+    if fields.parent is not None and not is_part(fields.id, fields.parent):
+        raise RecordError(
+            f"parent: only a passage with the id PARENT#1, PARENT#2 and so on is a part of an article (got {fields.id!r} of "
+            f"{fields.parent[:100]!r}): name it so, or leave out the parent",
+            record=fields.id,
+        )
     given = {name: getattr(fields, name) for name in _FIELDS}
     if RETRACTED_TYPE in fields.publication_types or says_retracted(fields.title):
         given["retracted"] = True

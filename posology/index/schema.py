@@ -17,6 +17,7 @@ import numpy as np
 
 from posology.index import phrases, tokens
 from posology.index.search import filters
+from posology.index.search.longest import bounded
 from posology.text.abbreviations import abbreviations
 from posology.text.roles import column as roles
 from posology.types import (
@@ -321,14 +322,16 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
         )
         sentences = zip(starts, ends, strict=True)
         rows.append(
-            Retrieved(
-                passage=passage,
-                sentences=tuple(Sentence(start=start, end=end) for start, end in sentences),
-                vector=vectors[i],
-                sentence_vectors=np.frombuffer(blob.as_buffer(), np.int8).reshape(-1, dim),
-                phrases=annotated[i],
-                tokens=coded[i],
-                roles=roles.decode(found_roles[i]),
+            bounded(
+                Retrieved(
+                    passage=passage,
+                    sentences=tuple(Sentence(start=start, end=end) for start, end in sentences),
+                    vector=vectors[i],
+                    sentence_vectors=np.frombuffer(blob.as_buffer(), np.int8).reshape(-1, dim),
+                    phrases=annotated[i],
+                    tokens=coded[i],
+                    roles=roles.decode(found_roles[i]),
+                )
             )
         )
     return rows

@@ -15,7 +15,7 @@ from posology.index.search import filters as filtering
 from posology.index.search.ann import EXACT, Built
 from posology.index.search.folding import COLUMNS, Work, works
 from posology.index.search.held import ROW, Rows
-from posology.types import Filters, Growth, Hit, Ranking, Retrieved
+from posology.types import MAX_PASSAGE, Filters, Growth, Hit, Ranking, Retrieved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -203,7 +203,8 @@ class View:
     def documents(self, rows: Iterable[str]) -> dict[str, str]:
         """Return title and text of the passages in these rows, as BM25 reads them, by row number."""
         found = self._rows.take(rows, ("document",)).to_pydict()
-        return dict(zip(map(str, found[ROW]), found["document"], strict=True))
+        texts = (text[:MAX_PASSAGE] for text in found["document"])
+        return dict(zip(map(str, found[ROW]), texts, strict=True))
 
     def definitions(self, shorts: Collection[str], longs: Collection[str]) -> list[tuple[str, str]]:
         """Return the definitions of abbreviations in at most :data:`DEFINING` passages.

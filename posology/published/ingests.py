@@ -20,6 +20,8 @@ class IngestState(StrEnum):
     SUCCEEDED = "succeeded"
     #: nothing of the file could be read, or the ingest failed
     FAILED = "failed"
+    #: its tenant or an operator cancelled it; records that were written before stay
+    CANCELLED = "cancelled"
 
 
 class RejectedRecord(Published):
@@ -56,7 +58,7 @@ class IngestOutput(Published):
     sha256: str
     """SHA-256 of the file, in hexadecimal digits."""
     state: IngestState
-    """State: waiting, running, succeeded or failed."""
+    """State: waiting, running, succeeded, failed or cancelled."""
     phase: str | None
     """What is being done, in words; null: nothing."""
     done: int
@@ -91,7 +93,7 @@ class IngestOutput(Published):
     @property
     def over(self) -> bool:
         """Whether the ingest has ended."""
-        return self.state in (IngestState.SUCCEEDED, IngestState.FAILED)
+        return self.state not in (IngestState.WAITING, IngestState.RUNNING)
 
 
 class IngestPage(Published):

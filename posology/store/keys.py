@@ -83,6 +83,16 @@ def console_session(digest: str) -> str:
     return f"posology:console:{digest}"
 
 
+def console_sessions(owner: str) -> str:
+    """Return the key of the list of sessions of one owner: a tenant, or the operator."""
+    return f"posology:console:sessions:{owner}"
+
+
+def console_failures(address: str) -> str:
+    """Return the key of the number of sign-ins that failed from an address in this minute."""
+    return f"posology:console:failures:{address}"
+
+
 def worker(pid: int) -> str:
     """Return the name of a worker process of this machine."""
     return f"{socket.gethostname()}:{pid}"

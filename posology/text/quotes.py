@@ -8,9 +8,12 @@ where it cuts a word or a number, or drops a sign, a comparison or a negation.
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 
 from posology.text._edges import cuts_token, drops_comparison, drops_negation, sentence_at
@@ -19,7 +22,7 @@ from posology.types import UNREADABLE, Citation, FaultyQuote, QuoteFault
 #: A quote of fewer words and numbers than this is no evidence, unless it is a whole sentence.
 MIN_TOKENS = 3
 
-#: Places of one wording that are looked at: of a text that repeats one word, each would be, at its own cost.
+#: Places of a quote that are looked at: of a text that repeats one word, each would be, at its own cost.
 MOST_PLACES = 500
 
 #: Characters that a quote and its source may exchange. Nothing else is folded: no case (but for
@@ -33,8 +36,16 @@ EQUIVALENT = str.maketrans(
     }
 )
 
+#: Characters that are not seen and no writing needs: spaces of no width, and marks and overrides of the reading direction. Models
+#: are not shown them. Joiners and soft hyphens are none of them: words of some languages need them.
+UNSEEN = (
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f"
+)
+
 _TOKEN = re.compile(r"[^\W_]+")
-_SPACE = re.compile(r"\s+")
+_UNSEEN = re.compile(f"[{UNSEEN}]+")
+_WORD = re.compile(rf"[^\s{UNSEEN}]+")
+_SPACE = re.compile(r"\s")
 #: Units whose case is their meaning: mg is no Mg, m no M.
 _CASED = frozenset({"mg", "mm", "m", "g", "s", "k", "t", "pa"})
 _WRAPPINGS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`"}
@@ -133,14 +144,17 @@ def locate(quote: str, text: str) -> Span | DropReason:
         # marks alone: no place of them can be cited, and a long run of one is found at every place
         marks = quote.strip()
         return DropReason.TOO_SHORT if marks and marks in text else DropReason.NOT_FOUND
-    reason: DropReason | None = None
-    for wording in _wordings(quote):
-        for span in islice(_occurrences(wording, text), MOST_PLACES):
-            objection = _objection(span, text)
-            if objection is None:
-                return span
-            reason = reason or objection
-    return reason or DropReason.NOT_FOUND
+    # an exact place is an equivalent one, too, and is judged once
+    objections: dict[Span, DropReason] = {}
+    places = (span for wording in _wordings(quote) for span in _occurrences(wording, text))
+    for span in islice(places, MOST_PLACES):
+        if span in objections:
+            continue
+        objection = _objection(span, text)
+        if objection is None:
+            return span
+        objections[span] = objection
+    return next(iter(objections.values()), DropReason.NOT_FOUND)
 
 
 def verify(claimed: Sequence[Claimed], texts: Mapping[str, str]) -> Verified:
@@ -260,24 +274,69 @@ def _swap_first(quote: str) -> str:
 
 def _occurrences(wording: str, text: str) -> Iterator[Span]:
     """Yield every place where ``text`` repeats ``wording``: exact ones first, then equivalent ones."""
-    at = text.find(wording)
-    while at >= 0:
+    for at in _finds(wording, text):
         yield Span(start=at, end=at + len(wording))
-        at = text.find(wording, at + 1)
-    # The possessive quantifier keeps long runs of whitespace from being tried again and again.
-    parts = _SPACE.split(wording.translate(EQUIVALENT))
-    if sum(map(len, parts)) > len(text):
-        return
-    pattern = re.compile(r"\s++".join(re.escape(part) for part in parts))
-    folded = text.translate(EQUIVALENT)
-    match = pattern.search(folded)
-    while match is not None:
-        yield Span(start=match.start(), end=match.end())
-        match = pattern.search(folded, match.start() + 1)
+    even, folded = _fold(text), _fold(wording).text
+    for at in _finds(folded, even.text):
+        yield Span(start=even.origin(at), end=even.origin(at + len(folded) - 1) + 1)
+
+
+def _finds(wanted: str, text: str) -> Iterator[int]:
+    """Yield every offset of ``wanted``. ``str.find`` takes time in proportion to the text, whatever the two repeat."""
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Folded:
+    """A text whose runs of whitespace are one space each, without :data:`UNSEEN`, folded by :data:`EQUIVALENT`."""
+
+    text: str
+    #: offset of each word, or part of one, in it, ascending
+    starts: array[int]
+    #: offset of each word in the text itself
+    origins: array[int]
+
+    def origin(self, at: int) -> int:
+        """Return the offset in the text itself of the character at ``at``, which is of a word."""
+        word = bisect_right(self.starts, at) - 1
+        return self.origins[word] + at - self.starts[word]
+
+
+# One reply's quotes are looked for in the same few passages.
+@lru_cache(maxsize=16)
+def _fold(text: str) -> _Folded:
+    parts: list[str] = []
+    starts, origins = array("Q"), array("Q")
+    end = last = 0
+    even = text.translate(EQUIVALENT)
+    for word in _WORD.finditer(even):
+        # what is not seen parts no word
+        if parts and _SPACE.search(even, last, word.start()):
+            parts.append(" ")
+            end += 1
+        parts.append(word[0])
+        starts.append(end)
+        origins.append(word.start())
+        end, last = end + len(word[0]), word.end()
+    return _Folded(text="".join(parts), starts=starts, origins=origins)
+
+
+@lru_cache(maxsize=16)
+def _seen(text: str) -> str:
+    return _UNSEEN.sub("", text)
 
 
 def _objection(span: Span, text: str) -> DropReason | None:
     """Why this occurrence must not be cited; ``None`` if it may."""
+    plain = _seen(text)
+    if plain != text:
+        # a word or a negation is none the less one for what is not seen within it
+        start = len(_UNSEEN.sub("", text[: span.start]))
+        span = Span(start=start, end=start + len(_UNSEEN.sub("", text[span.start : span.end])))
+        text = plain
     if not is_readable(text, span):
         return DropReason.UNREADABLE
     if cuts_token(text, span.start, span.end):
@@ -286,8 +345,8 @@ def _objection(span: Span, text: str) -> DropReason | None:
         return DropReason.DROPS_COMPARISON
     if drops_negation(text, span.start, span.end):
         return DropReason.DROPS_NEGATION
-    tokens = sum(1 for _ in _TOKEN.finditer(text, span.start, span.end))
-    if tokens < MIN_TOKENS and not _is_sentence(span, text):
+    tokens = islice(_TOKEN.finditer(text, span.start, span.end), MIN_TOKENS)
+    if sum(1 for _ in tokens) < MIN_TOKENS and not _is_sentence(span, text):
         return DropReason.TOO_SHORT
     return None
 

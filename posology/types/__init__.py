@@ -59,6 +59,7 @@ from posology.types.decisions import DECLINE, Decision, Dose, Offer, Situation
 from posology.types.flags import Flag, FlagKind
 from posology.types.jobs import TRANSITIONS, BatchState, JobState
 from posology.types.literature import (
+    MAX_PASSAGE,
     MODES,
     UNREADABLE,
     Encoded,
@@ -92,6 +93,7 @@ from posology.types.partitions import Extract, Extraction, Failure, Finding, Par
 __all__ = [
     "DECLINE",
     "EFFORTS",
+    "MAX_PASSAGE",
     "MODES",
     "QUOTE_FORMS",
     "SUPPORT_MODES",

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 #: than its source (5 g for 5 µg), so it is never quoted.
 UNREADABLE = "\ufffd"
 
+#: Maximum characters of a passage that a model is shown, its heading included: about 5,000 tokens, so that ten passages fit
+#: into every model's window, and no record makes questions of others dear. An abstract of 1,000 words, the longest that a
+#: Cochrane review may have, has about 7,000; readers of long texts cut them into passages of 150 words.
+MAX_PASSAGE = 20_000
+
 #: methods of retrieval; `a>b` takes candidates from `a` and ranks them by `b`
 Mode: TypeAlias = Literal["dense", "bm25", "fused", "dense>bm25", "bm25>dense"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -117,6 +122,12 @@ class Passage:
     pages: Pages | None = None
     #: statements of all sources about the article's standing; set by the index, and no part of the record's content
     flags: tuple[Flag, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Return the number of characters that a model is shown of it, if it is shown whole."""
+        heading = (self.title, self.section or "", *self.publication_types, *self.trials)
+        return len(self.text) + sum(map(len, heading))
 
     @property
     def page(self) -> int | None:

@@ -58,12 +58,15 @@ async def test_every_request_has_one_line(
     reply, left = await ask(redis, redis_url, method, path, headers=headers, json=body)
     assert reply.status_code == status
     assert reply.headers["x-request-id"] == "trace/7"
+    # no cache on the way keeps what is of one tenant
+    assert reply.headers["cache-control"] == "no-store"
     (line,) = [one for one in caplog.records if one.getMessage() == "request"]
     fields = vars(line)["fields"]
     assert (fields["method"], fields["route"], fields["status"]) == (method, route, status)
     # a request with an unknown parameter is refused before its tenant is looked up
     known = route.startswith("/v1") and status != 422
     assert fields["tenant"] == (tenant if known else None)
+    assert fields["client"] == "127.0.0.1"
     assert line.levelno == (logging.DEBUG if route == "/healthz" else logging.INFO)
     assert "zyxomab" not in str([vars(one) for one in caplog.records])
     # nothing of a request is left for the next one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -11,12 +12,15 @@ import httpx2
 import pytest
 
 from orchestrator.api.app import create_app
-from orchestrator.api.context import Limits
+from orchestrator.api.context import Context, Limits
+from orchestrator.api.mcp.service import ServiceDesk
+from orchestrator.api.mcp.tools import OFFERS
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
 from orchestrator.jobs.room import Room
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
+from posology.published.jobs import JobEvent
 from posology.store.connection import connect
 
 pytestmark = pytest.mark.anyio
@@ -85,6 +89,7 @@ async def test_other_names_are_the_operators_to_give(redis_url: str, tenant: str
         {"origin": "https://evil.example"},
         {"origin": "http://localhost:3000"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": "https://evil.example", "sec-fetch-site": "cross-site"},
     ],
 )
@@ -118,6 +123,18 @@ async def test_with_keys_neither_is_looked_at(redis_url: str, tenant: str) -> No
         assert (said.status_code, kind(said)) == (401, "key-refused")
 
 
+async def test_a_job_and_a_row_claim_no_fetch_of_others(redis_url: str, tenant: str) -> None:
+    fetch = "ingest_0199a1b2c3d45f6e7a8b9c0d1e2f"
+    async with client(redis_url, tenant) as api:
+        refused = await api.post("/v1/jobs", json={"question": "Does it?", "fetch": fetch})
+        assert (refused.status_code, refused.json()["field"]) == (422, "fetch")
+        rows = json.dumps({"question": "Does it?", "fetch": fetch})
+        made = await api.post(
+            "/v1/batches", content=rows, headers={"content-type": "application/x-ndjson"}
+        )
+        assert made.json()["rejected"] == 1, made.text
+
+
 async def test_a_batch_is_not_plain_text(redis_url: str, tenant: str) -> None:
     async with client(redis_url, tenant) as api:
         refused = await api.post(
@@ -136,6 +153,32 @@ async def test_a_full_queue_is_429_with_the_time_to_wait(redis_url: str, tenant:
         rows = {"content-type": "application/x-ndjson"}
         batch = await api.post("/v1/batches", content=QUESTION, headers=rows)
         assert (batch.status_code, kind(batch)) == (429, "queue-full")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("get_passage", {"passage": "p:1"}),
+        ("verify_quote", {"passage": "p:1", "quote": "so it was"}),
+        ("check_retraction", {"passages": ["p:1"]}),
+    ],
+)
+async def test_what_reads_passages_takes_turns(
+    redis_url: str, tenant: str, tool: str, arguments: Mapping[str, object]
+) -> None:
+    """One request of a tenant at a time works on a passage, through every door."""
+    api = Context(settings=Settings(), limits=Limits(tenant_reads=1))
+    desk, offer = ServiceDesk(api=api, tenant=tenant), OFFERS[tool]
+    async with api.reads.of(tenant):
+        with pytest.raises(RequestProblem, match="under way") as caught:
+            await offer.work(desk, offer.parse(arguments), _unheard)
+    assert caught.value.status == 429
+    async with client(redis_url, tenant, limits=Limits(tenant_reads=0)) as http:
+        assert (await http.get("/v1/passages/p:1")).status_code == 429
+
+
+async def _unheard(_: JobEvent) -> None:
+    pass
 
 
 async def test_an_upload_that_does_not_end_is_given_up(redis_url: str, tenant: str) -> None:

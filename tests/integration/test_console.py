@@ -14,10 +14,13 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
+from fastapi import FastAPI
 from redis.asyncio import Redis
+from starlette.types import Receive, Scope, Send
 
 from orchestrator.api.app import create_app
 from orchestrator.console.pages import HEADERS
+from orchestrator.console.sessions import FAILURES, MOST, Session, Sessions, place
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -42,6 +45,7 @@ class Bench:
     http: httpx2.AsyncClient
     store: JobStore
     issued: Issued
+    app: FastAPI
 
     async def sign_in(self, key: str | None = None, to: str = "/console") -> httpx2.Response:
         self.http.cookies.clear()
@@ -63,9 +67,11 @@ async def bench(redis: Redis, url: str, tenant: str, *, auth: str | None = "keys
     store = JobStore(redis, url)
     app = create_app(Settings.model_validate({**given, **more}), store)
     issued = await TenantStore(redis, url).create(tenant, Limits(day=Decimal(100)))
+    # the sign-ins that other tests let fail, all from one address
+    await redis.delete(keys.console_failures("127.0.0.1"))
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
-        yield Bench(http=http, store=store, issued=issued)
+        yield Bench(http=http, store=store, issued=issued, app=app)
 
 
 async def test_without_a_session_every_page_leads_to_the_sign_in(
@@ -102,10 +108,91 @@ async def test_the_cookie_is_for_the_console_alone_and_no_script(
         names = [name async for name in redis.scan_iter(match="posology:console:*")]
         assert names
         assert not any(value in name for name in names)
-        secure = httpx2.ASGITransport(create_app(Settings.model_validate({"POSOLOGY_AUTH": "keys"}), b.store))  # fmt: skip
-        async with httpx2.AsyncClient(transport=secure, base_url="https://localhost") as tls:
-            page = await tls.get("/console/sign-in")
-            assert "secure" in page.headers["set-cookie"].lower()
+
+
+async def test_keys_are_not_guessed(redis: Redis, redis_url: str, tenant: str) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        # those of a person who types
+        for _ in range(3):
+            assert (await b.sign_in("wrong")).status_code == 401
+            assert (await b.sign_in()).status_code == 303
+        b.http.cookies.clear()
+        page = await b.http.get("/console/sign-in")
+        given = {"form_token": token(page), "key": "wrong"}
+        statuses: list[int] = []
+
+        async def guess() -> None:
+            statuses.append((await b.http.post("/console/sign-in", data=given)).status_code)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(40):
+                group.start_soon(guess)
+        # of all that race, as many as are allowed are looked at
+        assert (statuses.count(401), statuses.count(429)) == (FAILURES - 3, 40 - (FAILURES - 3))
+        refused = await b.http.post("/console/sign-in", data=given | {"key": CONSOLE_KEY})
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+        # another address is not kept out
+        other = httpx2.ASGITransport(b.app, client=("192.0.2.7", 1))
+        async with httpx2.AsyncClient(transport=other, base_url="http://localhost") as http:
+            there = Bench(http=http, store=b.store, issued=b.issued, app=b.app)
+            assert (await there.sign_in()).status_code == 303
+            await redis.delete(keys.console_failures("127.0.0.1"))
+            assert (await b.sign_in()).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [("192.0.2.7", "192.0.2.7"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"), ("::ffff:192.0.2.7", "192.0.2.7"),
+     ("::1", "::"), ("unknown", "unknown")],
+)  # fmt: skip
+def test_addresses_that_one_client_has_are_counted_as_one(address: str, counted: str) -> None:
+    assert place(address) == counted
+
+
+async def test_a_tenant_has_only_so_many_sessions(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        sessions = Sessions(redis, redis_url)
+        operators = await sessions.begin(Session(tenant=None, key="k"))
+        made = [await sessions.begin(Session(tenant=tenant, key="k")) for _ in range(MOST + 2)]
+        await sessions.end(made[-1])
+        made.append(await sessions.begin(Session(tenant=tenant, key="k")))
+        found = [await sessions.find(one) is not None for one in made]
+        assert found == [False, False, *[True] * (MOST - 1), False, True]
+        assert await sessions.find(operators) is not None
+        assert (await b.sign_in()).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("address", "more", "secure"),
+    [
+        ("https://localhost", {}, True),
+        ("http://localhost:8000", {}, False),
+        ("http://127.0.0.1:8000", {}, False),
+        ("http://[::1]:8000", {}, False),
+        # a proxy ends TLS, and its headers are not believed
+        ("http://console.example", {}, True),
+        ("http://10.0.0.7:8000", {}, True),
+        ("http://localhost.evil.example", {}, True),
+        ("http://console.example", {"POSOLOGY_CONSOLE_SECURE": "false"}, False),
+        ("http://localhost", {"POSOLOGY_CONSOLE_SECURE": "true"}, True),
+    ],
+)
+async def test_the_cookie_goes_over_tls_alone_unless_the_console_is_on_this_machine(
+    redis: Redis, redis_url: str, tenant: str, address: str, more: dict[str, str], secure: bool
+) -> None:
+    async with bench(redis, redis_url, tenant, **more) as b:
+        b.http.base_url = httpx2.URL(address)
+        page = await b.http.get("/console/sign-in")
+        assert ("secure" in page.headers["set-cookie"].lower()) == secure
+        if secure and not address.startswith("https:"):
+            # a browser keeps no such cookie
+            b.http.cookies.clear()
+            refused = await b.http.post("/console/sign-in", data={"key": b.issued.key})
+            assert refused.status_code == 403
+            assert "POSOLOGY_CONSOLE_SECURE=false" in refused.text
 
 
 async def test_a_session_ends_with_its_key_its_tenant_and_by_signing_out(
@@ -182,13 +269,27 @@ async def test_without_keys_the_console_is_for_its_own_machine(
         for host in ("evil.example", "evil.example:8000"):
             assert (await b.http.get("/console/jobs", headers={"host": host})).status_code == 421
         assert (await b.http.get("/console/jobs", headers={"sec-fetch-site": "cross-site"})).status_code == 403  # fmt: skip
-        proxied = await b.http.get("/console/jobs", headers={"x-forwarded-for": "192.0.2.1"})
-        assert proxied.status_code == 403
+        for name in ("x-forwarded-for", "via", "x-forwarded-host", "cf-connecting-ip"):
+            proxied = await b.http.get("/console/jobs", headers={name: "1.1 nginx"})
+            assert proxied.status_code == 403
         assert "POSOLOGY_AUTH=keys" in proxied.text
+        # as nginx asks a service behind it
+        assert await _in_version(b.app, "1.0") == 403
+        assert await _in_version(b.app, "1.1") == 200
         transport = httpx2.ASGITransport(b.http._transport.app, client=("192.0.2.1", 1))  # type: ignore[attr-defined]
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as far:
             assert (await far.get("/console/jobs")).status_code == 403
             assert (await far.get("/console/sign-in")).status_code == 403
+
+
+async def _in_version(app: FastAPI, version: str) -> int:
+    async def spoken(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "http_version": version}, receive, send)
+
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(spoken), base_url="http://127.0.0.1"
+    ) as http:
+        return (await http.get("/console/jobs")).status_code
 
 
 async def test_a_job_is_its_tenants_alone(redis: Redis, redis_url: str, tenant: str) -> None:

@@ -200,6 +200,11 @@ async def test_a_question_waits_for_its_literature(
         assert out.notes[0] == out.fetch.sentence
         job = (await client.get(found[0].headers["location"])).json()
         assert job["request"]["fetch"] == out.fetch.id
+        again = await client.post("/v1/jobs", json={"question": QUESTION, "fetch": out.fetch.id})
+        assert again.status_code == 202
+    async with serving(redis, redis_url, given, tenant=f"{tenant}b") as other:
+        claimed = await other.post("/v1/jobs", json={"question": QUESTION, "fetch": out.fetch.id})
+        problem(claimed, 422, "invalid-query")
     # the same fetch of the last hour stands for it
     assert len(stub.seen) == sent
 

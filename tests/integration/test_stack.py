@@ -29,7 +29,16 @@ from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, read_stack
-from orchestrator.stack.options import API, WORKER, StackOptions, api_command, worker_command
+from orchestrator.stack.options import (
+    API,
+    WORKER,
+    Part,
+    StackOptions,
+    api_command,
+    fitting,
+    ingest_command,
+    worker_command,
+)
 from orchestrator.stack.up import running_stack
 from posology.errors import (
     ChildFailed,
@@ -380,9 +389,15 @@ def test_ctrl_c_in_a_block_that_receives_no_signals_leaves_nothing(
 
 
 @pytest.mark.anyio
-async def test_a_second_stack_on_the_folder_is_refused(tmp_path: Path) -> None:
+async def test_a_second_stack_on_the_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_stack(options(tmp_path, index="data/index")) as info:
         assert read_stack(tmp_path) == info
+        with monkeypatch.context() as other:
+            other.setattr(os, "geteuid", lambda: os.getuid() + 1)
+            # another user's stack would be sent questions
+            assert read_stack(tmp_path) is None
         with pytest.raises(StackRuns, match=rf"pid {os.getpid()}, API at {info.api_url}"):
             async with running_stack(options(tmp_path)):
                 pytest.fail("two stacks on one folder")
@@ -445,6 +460,36 @@ async def test_a_taken_port_is_named_before_somebody_else_is_mistaken_for_the_ap
         with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port} is in use"):
             async with running_stack(options(tmp_path, port=port, workers=0)):
                 pytest.fail("started")
+
+
+KEYS = ("POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY", "POSOLOGY_API_KEY", "NCBI_API_KEY", "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("embedder", "of_api"),
+    [("", set()), ("all-MiniLM-L6-v2", set()), ("openai:text-embedding-3-small", {"OPENAI_API_KEY"})],
+)  # fmt: skip
+def test_each_process_has_only_the_keys_that_it_needs(
+    tmp_path: Path, embedder: str, of_api: set[str]
+) -> None:
+    given = {**dict.fromkeys(KEYS, "secret"), "POSOLOGY_EMBEDDER": embedder, "PATH": "/bin"}
+    one = options(tmp_path, environment=given)
+    url = "redis://h:1/0"
+    found = {
+        "api": api_command(one, url, 1).environment,
+        "worker": worker_command(one, url, 1).environment,
+        "ingest": ingest_command(one, url).environment,
+        "redis": fitting(given, Part.REDIS),
+    }
+    callers = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
+    assert {name: {key for key in KEYS if key in has} for name, has in found.items()} == {
+        "api": {"POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY"} | of_api,
+        "worker": callers,
+        "ingest": callers | {"NCBI_API_KEY"},
+        "redis": set(),
+    }
+    assert all(has["PATH"] == "/bin" for has in found.values())
 
 
 def test_the_commands_are_those_of_celery_and_uvicorn(tmp_path: Path) -> None:

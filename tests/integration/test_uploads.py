@@ -130,6 +130,60 @@ async def test_a_file_becomes_passages(
         assert "posology_ingesting_process_up 0.0" in metrics
 
 
+async def test_an_ingest_is_cancelled_by_its_tenant_alone(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    async with (
+        serving(redis, redis_url, given, tenant=tenant) as mine,
+        serving(redis, redis_url, given, tenant=f"{tenant}-b") as theirs,
+    ):
+        made = await mine.post(FILES, params={"name": "a.jsonl"}, content=ROWS, headers=BYTES)
+        at = made.headers["location"]
+        refused = await theirs.delete(at)
+        assert problem(refused, 404, "ingest-not-found")
+        asked = await mine.delete(at)
+        assert (asked.status_code, asked.json()) == (202, made.json())
+        await anyio.to_thread.run_sync(ingest_all, given)
+        ended = await mine.delete(at)
+        assert (ended.status_code, ended.json()["state"]) == (200, "cancelled")
+        absent = await mine.delete("/v1/index/ingests/ingest_0")
+        assert problem(absent, 404, "ingest-not-found")
+    assert not await anyio.Path(given["POSOLOGY_INDEX"]).exists()
+
+
+async def test_a_long_file_is_ingested_in_turns_with_others(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    """Nothing is read twice into the index, and nothing is left out."""
+    rows = [{"id": f"l:{n}", "text": f"Salt helped {n} of them."} for n in range(600)]
+    long = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+    async with (
+        serving(redis, redis_url, given, tenant=tenant) as mine,
+        serving(redis, redis_url, given, tenant=f"{tenant}-b") as theirs,
+    ):
+        first = await mine.post(FILES, params={"name": "a.jsonl.gz"}, content=long, headers=BYTES)
+        note = await theirs.post(FILES, params={"name": "b.jsonl"}, content=ROWS, headers=BYTES)
+        loaded = Settings.model_validate(given)
+        work = Ingesting(settings=loaded, models=Models(loaded.embedder, loaded.embedding))
+        serving_ = Ingester(
+            Uploads(Path(given["POSOLOGY_UPLOADS"])), work, threading.Event(), retention=60, turn=0
+        )
+        assert not await anyio.to_thread.run_sync(serving_.run_waiting)
+        ended = [
+            IngestOutput.model_validate_json((await client.get(made.headers["location"])).content)
+            for client, made in ((mine, first), (theirs, note))
+        ]
+    assert [(one.state, one.done, one.total) for one in ended] == [
+        (IngestState.SUCCEEDED, 600, 600),
+        (IngestState.SUCCEEDED, 4, 4),
+    ]
+    long_ended, note_ended = (one.ended for one in ended)
+    assert long_ended is not None
+    assert note_ended is not None
+    assert note_ended < long_ended
+    assert len(Index.open(given["POSOLOGY_INDEX"]).view().ids()) == 604
+
+
 async def test_an_upload_leaves_no_index_open(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
 ) -> None:
@@ -299,7 +353,7 @@ async def test_without_keys_only_this_machine_sends_files_and_only_if_a_setting_
         problem(await send(client), 403, "ingest-not-allowed")
     async with serving(redis, redis_url, given, tenant=tenant) as client:
         # a proxy on this machine speaks for another one
-        for name in ("x-forwarded-for", "x-real-ip", "forwarded"):
+        for name in ("x-forwarded-for", "x-forwarded-proto", "x-real-ip", "forwarded", "via"):
             problem(await send(client, **{name: "127.0.0.1"}), 403, "ingest-not-allowed")
         assert (await send(client)).status_code == 202
     for off in ({"POSOLOGY_OPEN_UPLOADS": "false"}, {"POSOLOGY_UPLOADS": ""}):

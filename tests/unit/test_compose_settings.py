@@ -94,11 +94,12 @@ WANTED: Mapping[str, set[str]] = {
     ),
     **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS",
                      "OTEL_EXPORTER_OTLP_ENDPOINT", "POSOLOGY_TRACE_TEXTS"), LOGGERS),
-    **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_CONSOLE_KEY", "POSOLOGY_REPORTS",
+    **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_CONSOLE_KEY", "POSOLOGY_CONSOLE_SECURE", "POSOLOGY_REPORTS",
                      "POSOLOGY_OPEN_UPLOADS",
                      "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB", "POSOLOGY_TABLES_MIB", "POSOLOGY_FETCH_RECORDS", "POSOLOGY_FETCHES_PER_HOUR"), API),
     "POSOLOGY_WEBHOOK_NETWORKS": {"api", *BATCHERS},
-    **dict.fromkeys(("NCBI_API_KEY", "POSOLOGY_EMAIL", "POSOLOGY_EUTILS_URL", "POSOLOGY_EUROPEPMC_URL"), FETCHERS),
+    **dict.fromkeys(("POSOLOGY_UPLOAD_UNPACKED_MIB", "POSOLOGY_UPLOAD_RECORDS", "POSOLOGY_UPLOAD_SECONDS",
+                     "NCBI_API_KEY", "POSOLOGY_EMAIL", "POSOLOGY_EUTILS_URL", "POSOLOGY_EUROPEPMC_URL"), FETCHERS),
 }  # fmt: skip
 
 
@@ -120,6 +121,8 @@ def test_every_setting_has_its_services(services: dict[str, Any]) -> None:
     assert found.pop("FLOWER_BASIC_AUTH") == {"flower"}
     # read by google-auth
     assert found.pop("GOOGLE_APPLICATION_CREDENTIALS") == CALLERS
+    # read by uvicorn
+    assert found.pop("FORWARDED_ALLOW_IPS") == API
     assert found == WANTED
 
 

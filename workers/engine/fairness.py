@@ -28,8 +28,10 @@ WAITERS = 2
 #: seconds after which a parked unit may be sent again: if the tenant's calls have reserved the budget, if those of
 #: its own job have, and at most, since a limit may have been raised
 _PAUSE, _OWN_PAUSE, _LONGEST = 0.2, 1.0, 15.0
-#: seconds until a unit is sent again whose tenant does long work
-_LONG_PAUSE = 2.0
+#: seconds until a unit is sent again whose tenant does long work, and until one whose tenant has its share of a process
+_LONG_PAUSE, _CROWDED_PAUSE = 2.0, 0.25
+#: least units of one tenant that compute in a process at a time: one computes, the other is prepared
+_AT_WORK = 2
 #: Additional seconds for each parked unit that jobs without a decision wait: they have no ticket, and a retry takes a
 #: retrieval and prices. So a tenant's hundred jobs do not use more of the workers than ten.
 _TURN = 0.1
@@ -64,6 +66,25 @@ async def take(store: JobStore, tenant: str) -> Offer:
                 continue
             case member:
                 return Offer(unit=Unit.of(tenant, member))
+
+
+def share(threads: int) -> int:
+    """Return the number of units of one tenant that may compute in a process at a time, of all that it works on.
+
+    A call of a provider waits, and another unit goes on meanwhile; the offline reader computes. So it has at most half of
+    the threads for each tenant, whether others wait or not: what they send finds a free one at once.
+    """
+    return max(_AT_WORK, threads // 2)
+
+
+async def park_crowded(work: WorkStore, claimed: ClaimedUnit) -> None:
+    """Park a unit that would compute in this process, of which its tenant has its share already.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable; the sweep finds the unit when its lease has ended.
+    """
+    # nothing else of the tenant is sent meanwhile: it would come to the same place
+    await _park(work, claimed, pause=_CROWDED_PAUSE, turn=_TURN, all_units=True)
 
 
 async def park_long(work: WorkStore, claimed: ClaimedUnit) -> None:

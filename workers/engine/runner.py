@@ -7,6 +7,7 @@ question is driven through the states of :mod:`orchestrator.question.machine`.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from uuid import uuid4
 import anyio
 from structlog.contextvars import bound_contextvars
 
+from orchestrator.connections import computes_here
 from orchestrator.logs.events import note, note_refusal
 from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
 from orchestrator.question.machine import Concluded, Escalating, Partitioned, State, begin, reduced
@@ -82,6 +84,10 @@ KEEP_FOR_REDUCE, KEEP_AT_MOST = 0.25, 60.0
 REPAIR = 0.75
 
 
+class _Crowded(Exception):
+    """The tenant has its share of what this process computes."""
+
+
 class Runner:
     """Runs units, any number at a time, on one event loop.
 
@@ -115,6 +121,10 @@ class Runner:
         self._draining = False
         #: tenants that do long work in this process
         self._long: set[str] = set()
+        #: units in work whose models compute in this process, by tenant
+        self._computing: Counter[str] = Counter()
+        #: units that the process works on at a time; ``None``: unknown, and no tenant has a share of its own
+        self.threads: int | None = None
 
     @property
     def claimed(self) -> tuple[ClaimedUnit, ...]:
@@ -212,7 +222,7 @@ class Runner:
     async def _attend(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
         """Run a unit within its job's deadline, and record every failure."""
         try:
-            with anyio.move_on_after(claimed.left) as scope:
+            with anyio.move_on_after(claimed.left) as scope, self._share_of(claimed):
                 match claimed.unit.kind:
                     case "answer":
                         return await self._answer(claimed)
@@ -232,6 +242,8 @@ class Runner:
             await fairness.park(self._work, claimed, error)
         except Occupied:
             await fairness.park_long(self._work, claimed)
+        except _Crowded:
+            await fairness.park_crowded(self._work, claimed)
         except Waits as waiting:
             await self._spending.park(claimed, waiting.calls)
         except VersionGone as error:
@@ -259,6 +271,23 @@ class Runner:
             defect = PosologyError(f"internal error: {type(error).__name__}: {error}")
             await self._work.fail(claimed, error_body(defect, None))
         return ()
+
+    @contextmanager
+    def _share_of(self, claimed: ClaimedUnit) -> Iterator[None]:
+        """Count a unit whose model computes in this process; a tenant has only its share of them."""
+        if self.threads is None or not computes_here(_request(claimed).model):
+            yield
+            return
+        tenant = claimed.unit.tenant
+        if self._computing[tenant] >= fairness.share(self.threads):
+            raise _Crowded
+        self._computing[tenant] += 1
+        try:
+            yield
+        finally:
+            self._computing[tenant] -= 1
+            if not self._computing[tenant]:
+                del self._computing[tenant]
 
     @contextmanager
     def _long_work(self, tenant: str) -> Iterator[None]:

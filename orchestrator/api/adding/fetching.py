@@ -70,6 +70,24 @@ async def request_fetch(
     return made, new
 
 
+async def check_own(api: Context, tenant: str, ingest: str) -> None:
+    """Check that an ingest, which a job names as that of its literature, is one of the tenant's.
+
+    Raises:
+        InvalidQuery: the tenant has none of that id, or it has expired.
+    """
+    uploads = api.uploaded
+    try:
+        if uploads is not None:
+            await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant))
+            return
+    except IngestNotFound:
+        pass
+    raise InvalidQuery(
+        f"the tenant has no ingest {ingest}, or it has expired: leave it out", field="fetch"
+    )
+
+
 async def fetched(
     api: Context, tenant: str, asked: FetchRequest, *, seconds: float
 ) -> tuple[str, FetchOutput]:

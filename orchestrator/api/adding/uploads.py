@@ -75,7 +75,13 @@ NOT_ALLOWED = errors.IngestNotAllowed(
     "the tenant acme may not add literature to the index: ask the operator of this service",
     tenant="acme",
 )
-_ABSENT = errors.IngestNotFound(f"there is no ingest {_INGEST}, or it has expired", ingest=_INGEST)
+
+
+def _unknown(ingest: str) -> errors.IngestNotFound:
+    return errors.IngestNotFound(f"there is no ingest {ingest}, or it has expired", ingest=ingest)
+
+
+_ABSENT = _unknown(_INGEST)
 IngestId = Annotated[
     str, Path(max_length=MAX_ID, description="Id of the ingest.", examples=[_INGEST])
 ]
@@ -189,10 +195,33 @@ async def get(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
     """Return how far the ingest of an uploaded file is, and the records that cannot be read, with the reason."""
     uploads = api.uploaded
     if uploads is None:
-        raise errors.IngestNotFound(
-            f"there is no ingest {ingest}, or it has expired", ingest=ingest
-        )
+        raise _unknown(ingest)
     return answered(await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant)))
+
+
+@router.delete(
+    "/ingests/{ingest}",
+    operation_id="cancelIngest",
+    summary="Cancel an ingest",
+    response_model=IngestOutput,
+    responses={
+        200: shows("The ingest, which had ended.", _ENDED),
+        202: shows(
+            "The ingest as it was. The process that ingests ends it.", _RUNNING, model=IngestOutput
+        ),
+        **fails(_ABSENT),
+    },
+)
+async def cancel(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
+    """Cancel an ingest that waits or runs. Records that were written before stay in the index."""
+    uploads = api.uploaded
+    if uploads is None:
+        raise _unknown(ingest)
+    with disk():
+        found = await to_thread.run_sync(lambda: uploads.cancel(ingest, tenant=tenant))
+    if not found.over:
+        note("ingest cancelled", tenant=tenant, ingest=found.id)
+    return answered(found, 200 if found.over else 202)
 
 
 async def _receive(request: Request, api: Context, arrival: Arrival) -> None:

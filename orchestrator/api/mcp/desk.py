@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,10 @@ class Desk(ABC):
     @abstractmethod
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         """Return a passage in full, of a version of the index; ``None``: the newest."""
+
+    def reading(self) -> AbstractAsyncContextManager[None]:
+        """Hold a place for work on a passage during the block, where requests share a process."""
+        return nullcontext()
 
     @abstractmethod
     async def estimate(self, asked: AskRequest) -> EstimateOutput:

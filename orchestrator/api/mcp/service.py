@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,6 +43,9 @@ class ServiceDesk(Desk):
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         index = await self.api.literature().index()
         return await to_thread.run_sync(read_passage, index, passage, version)
+
+    def reading(self) -> AbstractAsyncContextManager[None]:
+        return self.api.reads.of(self.tenant)
 
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         self.api.literature().require()

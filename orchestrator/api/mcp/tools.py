@@ -101,7 +101,8 @@ async def _search(desk: Desk, asked: SearchRequest, _: Told) -> Done:
 
 
 async def _passage(desk: Desk, asked: PassageArguments, _: Told) -> Done:
-    return _as_data(await desk.passage(asked.passage, asked.version))
+    async with desk.reading():
+        return _as_data(await desk.passage(asked.passage, asked.version))
 
 
 async def _estimate(desk: Desk, asked: AskRequest, _: Told) -> Done:
@@ -114,8 +115,9 @@ async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
 
 
 async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
-    found = await desk.passage(asked.passage, asked.version)
-    place = await to_thread.run_sync(_located, asked.quote, found.text)
+    async with desk.reading():
+        found = await desk.passage(asked.passage, asked.version)
+        place = await to_thread.run_sync(_located, asked.quote, found.text)
     span = place if isinstance(place, Span) else None
     return _as_data(
         QuoteCheck(
@@ -144,7 +146,8 @@ def _located(quote: str, text: str) -> Span | DropReason:
 
 
 async def _standing(desk: Desk, asked: StandingArguments, _: Told) -> Done:
-    found = [await _standing_of(desk, one) for one in asked.passages]
+    async with desk.reading():
+        found = [await _standing_of(desk, one) for one in asked.passages]
     return _as_data(Standings(articles=tuple(found)))
 
 

@@ -13,6 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.api import examples
+from orchestrator.api.adding.fetching import check_own
 from orchestrator.api.bodies import read_json, unless_left
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
@@ -131,6 +132,8 @@ async def submit(
     With `wait`, the response comes when the job ends (200) or when the time is over (202), whichever is first.
     """
     asked = await read_json(request, JobRequest, limit=api.limits.job_bytes)
+    if asked.fetch is not None:
+        await check_own(api, tenant, asked.fetch)
     async with held(api, tenant, wait) as seconds:
         submitted = await api.jobs().submit(asked.settled(api.settings), tenant=tenant, key=key)
         job = await job_after(request, api.jobs(), submitted.job, tenant=tenant, seconds=seconds)

@@ -142,12 +142,12 @@ async def search(
                 "index": "index@17",
             },
         ),
-        **fails(_ABSENT, _GONE),
+        **fails(429, _ABSENT, _GONE),
     },
 )
 async def passage(
     api: Posology,
-    tenant: Tenant,  # noqa: ARG001 - refuses requests without a key
+    tenant: Tenant,
     passage: Annotated[
         str,
         Path(
@@ -167,8 +167,9 @@ async def passage(
     ] = None,
 ) -> Response:
     """Return a passage with its text and everything that the index stores about it. All tenants read one index."""
-    index = await api.literature().index()
-    return answered(await to_thread.run_sync(read_passage, index, passage, version))
+    async with api.reads.of(tenant):
+        index = await api.literature().index()
+        return answered(await to_thread.run_sync(read_passage, index, passage, version))
 
 
 @router.get(
@@ -204,7 +205,7 @@ async def passage(
         **fails(),
     },
 )
-async def index(api: Posology, tenant: Tenant) -> Response:  # noqa: ARG001 - as above
+async def index(api: Posology, tenant: Tenant) -> Response:  # noqa: ARG001 - refuses requests without a key
     """Return the number of passages of the newest version, and the versions that can be read."""
     return answered(await to_thread.run_sync(status, await api.literature().index()))
 

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, errors, print_json
-from orchestrator.configuration.files import NAME, locations
+from orchestrator.configuration.files import NAME, is_foreign, locations, user_folder
 from orchestrator.settings import (
     Settings,
     config_choice,
@@ -85,9 +85,12 @@ def init(
     *,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
-    """Write a commented configuration file with every setting at its default."""
+    """Write a commented configuration file with every setting at its default.
+
+    A file in the current folder gets no settings that only your own file may have, such as addresses and prices.
+    """
     with errors(as_json=False):
-        text = "".join(_template())
+        text = "".join(_template(own=not is_foreign(path)))
         try:
             with path.open("w" if force else "x", encoding="utf-8") as file:
                 file.write(text)
@@ -100,16 +103,21 @@ def init(
         sys.stdout.write(f"{path}\n")
 
 
-def _template() -> Iterator[str]:
+def _template(*, own: bool) -> Iterator[str]:
     yield (
         "# Configuration of Posology. Remove the # before a setting to change it.\n"
         "# Environment variables and options of commands come before this file.\n"
         "# Keys of providers do not belong here: `posology keys set openai` stores one.\n"
     )
+    if not own:
+        yield (
+            "# Addresses, prices, prompts and who may use a service do not either: a file in the current folder may be another's.\n"
+            f"# They belong into {user_folder() / NAME}.\n"
+        )
     texts = descriptions(Settings)
     for name, key in known_keys().items():
         field = Settings.model_fields.get(name)
-        if key.secret:
+        if key.secret or (key.own and not own):
             continue
         about = texts.get(name, f"Address of a server, as in {key.variable}.")
         default = None if field is None else field.default

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.money.audits import Audits, begin
 from orchestrator.console.money.overview import meters
-from orchestrator.console.pages import HOME
+from orchestrator.console.pages import HOME, whole_number
 from orchestrator.spending import balance_fields
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.limits import FIELDS, NONE, parsed
@@ -117,10 +117,8 @@ async def audited(asked: Asked) -> Response:
 async def _list(
     asked: Asked, given: Mapping[str, str], failed: PosologyError | None = None
 ) -> Response:
-    cursor = asked.request.query_params.get("cursor") or "0"
-    if not (cursor.isascii() and cursor.isdecimal() and int(cursor) < 2**64):
-        raise InvalidQuery(f"unknown cursor {cursor[:40]!r}", field="cursor")
-    found, following = await asked.api.tenants().some(int(cursor), limit=_PAGE)
+    cursor = whole_number(asked.request.query_params.get("cursor") or "0", "cursor", most=2**64 - 1)
+    found, following = await asked.api.tenants().some(cursor, limit=_PAGE)
     return asked.page(
         "tenants.html",
         200 if failed is None else 422,

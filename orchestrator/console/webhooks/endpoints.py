@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from orchestrator.console.access import Asked, redirect
-from orchestrator.console.pages import HOME
+from orchestrator.console.pages import HOME, whole_number
 from orchestrator.console.webhooks.addresses import without_secrets
 from orchestrator.webhooks.request import WebhookRequest
 from orchestrator.webhooks.store import MAX_ENDPOINTS, WebhookStore
@@ -15,6 +15,8 @@ from posology.published.webhooks.messages import DEFAULT_EVENTS, WebhookEvent
 
 #: failures on a page
 _PAGE = 20
+#: more messages than are kept
+_MOST = 10**6
 #: types of messages that a form offers
 _EVENTS = tuple(event for event in WebhookEvent if event is not WebhookEvent.TEST)
 #: time for which the old secret signs, too, in seconds, and its name
@@ -110,14 +112,9 @@ async def _list(asked: Asked, failed: InvalidQuery | None = None) -> Response:
 
 
 async def _page(asked: Asked, found: WebhookOutput, *, secret: str | None = None) -> Response:
-    after = asked.request.query_params.get("after") or "-1"
-    if not (after.isascii() and after.removeprefix("-").isdecimal() and len(after) < 7):
-        raise InvalidQuery(
-            f"after must be the number of a message (got {after[:40]!r})", field="after"
-        )
-    page = await _webhooks(asked).failures(
-        found.id, tenant=asked.own, after=max(-1, int(after)), limit=_PAGE
-    )
+    given = asked.request.query_params.get("after") or "-1"
+    after = whole_number(given, "after", least=-1, most=_MOST)
+    page = await _webhooks(asked).failures(found.id, tenant=asked.own, after=after, limit=_PAGE)
     return asked.page(
         "webhook.html",
         webhook=found,

@@ -8,7 +8,7 @@
     UPLOADS/tenants/TENANT/pending/INGEST/        a complete one, which waits or is ingested
     UPLOADS/tenants/TENANT/ended/INGEST/          the record alone
 
-An ingest is a folder with its record, ``record.json``, and its file, ``TENANT/NAME``: an article without an id of its own
+An ingest is a folder with its record, ``record.json``, its file, ``TENANT/NAME``, and ``cancel`` once it is to end: an article without an id of its own
 gets that of its file and folder, so files of one name from two tenants do not replace each other. Folders move by one
 ``rename``, and records are replaced by one, so a crash leaves each ingest in one state. The API writes what arrives, and
 the ingesting process everything after that.
@@ -41,7 +41,7 @@ MAX_ENDED = 1_000
 #: errors of a disk that is full, read-only or broken
 STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 _ID = re.compile(r"ingest_[0-9a-f]{28}")
-_RECORD = "record.json"
+_RECORD, _CANCEL = "record.json", "cancel"
 _ARRIVING, _PENDING, _ENDED = "arriving", "pending", "ended"
 
 
@@ -93,8 +93,7 @@ class Uploads:
             OSError: the folder cannot be written.
         """
         own = self._own(tenant)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        own.mkdir(parents=True, exist_ok=True)
+        make_private(own)
         with locked(own / "upload.lock"):
             # what a process left that was killed
             shutil.rmtree(own / _ARRIVING, ignore_errors=True)
@@ -176,6 +175,23 @@ class Uploads:
                     return found
         raise IngestNotFound(f"there is no ingest {ingest}, or it has expired", ingest=ingest)
 
+    def cancel(self, ingest: str, *, tenant: str) -> IngestOutput:
+        """Ask for the end of an ingest, and return it as it is now: the ingesting process ends it. An ended one stays so.
+
+        Raises:
+            IngestNotFound: the tenant has none of that id, or its record has expired.
+        """
+        found = self.get(ingest, tenant=tenant)
+        # it may have ended meanwhile
+        with suppress(FileNotFoundError):
+            if not found.over:
+                (self._own(tenant) / _PENDING / ingest / _CANCEL).touch(0o600)
+        return found
+
+    def is_cancelled(self, ingest: IngestOutput) -> bool:
+        """Return whether the end of a pending ingest was asked for."""
+        return (self._own(ingest.tenant) / _PENDING / ingest.id / _CANCEL).exists()
+
     def all(self, tenant: str) -> list[IngestOutput]:
         """Return a tenant's ingests, newest first."""
         own = self._own(tenant)
@@ -238,7 +254,7 @@ class Uploads:
             Busy: another process is.
             OSError: the folder cannot be written.
         """
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder)
         with locked(self._folder / "service.lock"):
             yield
 
@@ -346,6 +362,12 @@ def _write(folder: Path, ingest: IngestOutput) -> None:
         os.fsync(file.fileno())
     made.rename(folder / _RECORD)
     sync(folder)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that no other user of the machine reads, and those above it; one that exists keeps its mode."""
+    for one in (*reversed(folder.parents), folder):
+        one.mkdir(mode=0o700, exist_ok=True)
 
 
 def sync(folder: Path) -> None:

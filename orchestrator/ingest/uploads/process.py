@@ -17,6 +17,7 @@ from orchestrator.ingest.embedding import Payer
 from orchestrator.ingest.live.fetching import fetch_into
 from orchestrator.ingest.live.request import FETCH
 from orchestrator.ingest.shards.processes import Spread
+from orchestrator.ingest.uploads.counting import Bounds, count
 from orchestrator.ingest.uploads.folder import Busy, Uploads
 from orchestrator.ingest.uploads.service import Ingester, Watch
 from orchestrator.ingest.writer import Target, open_writer
@@ -25,7 +26,6 @@ from orchestrator.models import Models
 from orchestrator.settings import Settings, load_settings
 from orchestrator.tables.served.folder import Tables
 from orchestrator.tables.served.reader import TableReader
-from posology.corpus.files import count_rows
 from posology.corpus.live.fetch import FILES
 from posology.corpus.live.forms import Asked, Journal
 from posology.errors import ConfigurationError
@@ -50,9 +50,12 @@ class Ingesting:
         encoder = self.models.embedder()
         target = Target(encoder=encoder, payer=Payer(tenant=tenant), spread=self.spread)
         with open_writer(self.settings, target) as writer:
-            watch.phase("counting records")
-            total = sum(map(count_rows, paths))
-            watch.count(total)
+            total = watch.now.total
+            # of a fetch that is resumed, more may be there
+            if total is None or path.name == FETCH:
+                watch.phase("counting records")
+                total = count(paths, self._bounds(), watch.look)
+                watch.count(total)
             return ingest(
                 paths,
                 writer.index,
@@ -64,6 +67,14 @@ class Ingesting:
                 phase=watch.phase,
                 once=True,
             )
+
+    def _bounds(self) -> Bounds:
+        given = self.settings
+        return Bounds(
+            mib=given.upload_unpacked_mib,
+            records=given.upload_records,
+            seconds=given.upload_seconds,
+        )
 
     def _fetched(self, path: Path, watch: Watch) -> list[Path]:
         """Fetch what a request asks for, beside it, and return the files; an interrupted fetch resumes.

@@ -39,6 +39,8 @@ LISTED = 100
 _PAUSE, _FIRST, _LONGEST = 1.0, 5.0, 60.0
 #: seconds between two records of the progress
 _SHOWN = 1.0
+#: seconds of a turn, after which the file of another tenant that waits has its turn
+TURN = 30.0
 #: characters of a reason
 _REASON = 500
 _WITHHELD = (
@@ -50,13 +52,21 @@ class Stopped(Exception):
     """The process stops; the ingest resumes at its last commit."""
 
 
+class Yielded(Exception):
+    """The file of another tenant has its turn; the ingest resumes at its last commit."""
+
+
+class Cancelled(Exception):
+    """The ingest is to end; what it has committed stays."""
+
+
 class Ingest(Protocol):
     """Ingests one file. Blocking.
 
     Args:
         path: the file.
         tenant: pays for vectors that are bought.
-        watch: records the progress, and may raise :class:`Stopped`.
+        watch: records the progress, and may raise :class:`Stopped`, :class:`Yielded` or :class:`Cancelled`.
         last: whether no other file waits: the search indices are then updated.
     """
 
@@ -70,6 +80,7 @@ class Watch:
         uploads: the folder.
         ingest: its record.
         stop: set when the process must stop.
+        turn: seconds after which another tenant's file has its turn.
         clock: seconds, growing.
     """
 
@@ -78,6 +89,8 @@ class Watch:
         uploads: Uploads,
         ingest: IngestOutput,
         stop: threading.Event,
+        *,
+        turn: float = TURN,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._uploads = uploads
@@ -87,6 +100,7 @@ class Watch:
         self._clock = clock
         self._done = 0
         self._saved = clock()
+        self._until = self._saved + turn
 
     def phase(self, name: str) -> None:
         """Record what begins."""
@@ -105,6 +119,7 @@ class Watch:
 
         Raises:
             Stopped: the process must stop.
+            Cancelled: the ingest is to end.
         """
         self._done += 1
         if self._clock() - self._saved >= _SHOWN:
@@ -115,16 +130,31 @@ class Watch:
 
         Raises:
             Stopped: the process must stop.
+            Cancelled: the ingest is to end.
+            Yielded: the turn is over, and another tenant's file waits. Only here, so that each turn commits something.
         """
         self._done = now.written + now.unchanged + now.replaced + now.bad
         self._save(done=self._done)
+        if self._clock() >= self._until and self._uploads.pending().keys() - {self.now.tenant}:
+            raise Yielded
+
+    def look(self) -> None:
+        """Look whether the work is to end.
+
+        Raises:
+            Stopped: the process must stop.
+            Cancelled: the ingest is to end.
+        """
+        if self._stop.is_set():
+            raise Stopped
+        if self._uploads.is_cancelled(self.now):
+            raise Cancelled
 
     def _save(self, **changed: object) -> None:
         self.now = self.now.model_copy(update=changed)
         self._uploads.save(self.now)
         self._saved = self._clock()
-        if self._stop.is_set():
-            raise Stopped
+        self.look()
 
 
 class Ingester:
@@ -137,6 +167,8 @@ class Ingester:
         retention: seconds for which the record of an ended ingest is kept.
         again: seconds before the second run of a file in whose first run the process ended; the third waits twice as
             long.
+        turn: seconds after which another tenant's file has its turn.
+        clock: seconds, growing.
     """
 
     def __init__(
@@ -147,12 +179,16 @@ class Ingester:
         *,
         retention: float,
         again: float = AGAIN,
+        turn: float = TURN,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._uploads = uploads
         self._ingest = ingest
+        self._clock = clock
         self._stop = stop
         self._retention = timedelta(seconds=retention)
         self._again = again
+        self._turn = turn
         self._served: str | None = None
         self._wait = _FIRST
 
@@ -193,6 +229,9 @@ class Ingester:
             Whether something still waits: the process must stop, or cannot write the index now.
         """
         while not self._stop.is_set():
+            for waiting in self._uploads.pending().values():
+                for one in filter(self._uploads.is_cancelled, waiting):
+                    self._end(one, IngestState.CANCELLED)
             pending = self._uploads.pending()
             if not pending:
                 return False
@@ -207,7 +246,7 @@ class Ingester:
         return True
 
     def _run(self, ingest: IngestOutput, *, last: bool) -> bool:
-        """Run an ingest to its end; false: it waits."""
+        """Run an ingest to its end, or for a turn; false: the process must stop, or cannot write the index now."""
         if ingest.over:
             # the process was killed between its last two steps
             self._uploads.end(ingest)
@@ -215,6 +254,7 @@ class Ingester:
         if ingest.runs >= MAX_RUNS:
             return self._end(
                 ingest,
+                IngestState.FAILED,
                 error=IngestFailure(
                     type="Crashed",
                     message=f"the ingesting process ended {ingest.runs} times while it read this file: split the "
@@ -240,24 +280,29 @@ class Ingester:
             bytes=begun.bytes,
             run=begun.runs,
         )
-        watch = Watch(self._uploads, begun, self._stop)
+        watch = Watch(self._uploads, begun, self._stop, turn=self._turn, clock=self._clock)
         try:
             with _faults():
                 report = self._ingest(
                     self._uploads.path(begun), tenant=begun.tenant, watch=watch, last=last
                 )
-        except (Stopped, _Fault) as stopped:
-            # neither is the file's fault, so that the run does not count
-            phase = None if isinstance(stopped, Stopped) else "waiting for the index to be writable"
-            back = {"state": IngestState.WAITING, "runs": ingest.runs, "phase": phase}
+        except (Stopped, Yielded, _Fault) as stopped:
+            # none is the file's fault, so that the run does not count
+            back = {
+                "state": IngestState.WAITING,
+                "runs": ingest.runs,
+                "phase": _WAITS[type(stopped)],
+            }
             self._uploads.save(watch.now.model_copy(update=back))
-            return False
+            return isinstance(stopped, Yielded)
+        except Cancelled:
+            return self._end(watch.now, IngestState.CANCELLED)
         except (InputError, BudgetError, ReaderUnavailable, FetchFailed) as error:
             reason = str(getattr(error, "reason", error.message))
-            return self._end(watch.now, error=_failure(error, reason))
+            return self._end(watch.now, IngestState.FAILED, error=_failure(error, reason))
         except Exception as error:  # noqa: BLE001 - a file may break a reader in any way
             _log.exception("ingest failed", extra={"fields": {"ingest": begun.id}})
-            return self._end(watch.now, error=_failure(error, _WITHHELD))
+            return self._end(watch.now, IngestState.FAILED, error=_failure(error, _WITHHELD))
         return self._conclude(watch.now, report)
 
     def _conclude(self, ingest: IngestOutput, report: IngestReport) -> bool:
@@ -279,10 +324,12 @@ class Ingester:
                 "unread": None if unread is None else unread[:_REASON],
             }
         )
-        return self._end(counted, error=error)
-
-    def _end(self, ingest: IngestOutput, *, error: IngestFailure | None) -> bool:
         state = IngestState.SUCCEEDED if error is None else IngestState.FAILED
+        return self._end(counted, state, error=error)
+
+    def _end(
+        self, ingest: IngestOutput, state: IngestState, *, error: IngestFailure | None = None
+    ) -> bool:
         ended = ingest.model_copy(
             update={"state": state, "phase": None, "ended": datetime.now(UTC), "error": error}
         )
@@ -307,6 +354,14 @@ class Ingester:
 
 class _Fault(Exception):
     """The service cannot ingest anything now."""
+
+
+#: what an ingest that waits again waits for
+_WAITS = {
+    Stopped: None,
+    Yielded: "waiting for its next turn",
+    _Fault: "waiting for the index to be writable",
+}
 
 
 @contextmanager

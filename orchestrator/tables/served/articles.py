@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orchestrator.tables.documents import Papers
+from posology.corpus.items import is_part
 from posology.errors import InvalidQuery
 from posology.index.reader import Reader
 from posology.types import Passage
@@ -35,13 +36,15 @@ def read_articles(
     """
     view = index.view_at(version)
     given = tuple(dict.fromkeys(ids))
-    parts = view.parts(given)
-    named = {
-        one.passage.id: one.passage for one in view.fetch([i for i in given if i not in parts])
-    }
-    parts |= view.parts({one.parent for one in named.values() if one.parent} - parts.keys())
+    named = {one.passage.id: one.passage for one in view.fetch(list(view.digests(given)))}
     articles = tuple(dict.fromkeys(_article(one, named) for one in given))
-    wanted = [part for article in articles for part in parts.get(article, [article])]
+    parts = view.parts(articles)
+    own = view.digests(articles).keys()
+    made = {
+        article: _passages(article, parts.get(article, []), whole=article in own)
+        for article in articles
+    }
+    wanted = [passage for ones in made.values() for passage in ones]
     if len(wanted) > most:
         raise InvalidQuery(
             f"the articles of a table may have {most:,} passages together (got {len(wanted):,}): send fewer",
@@ -53,8 +56,8 @@ def read_articles(
         for one in view.fetch(wanted[start : start + _AT_ONCE])
     }
     documents = tuple(
-        Document.of([passages[part] for part in sorted(parts.get(article, [article]), key=_place)])
-        for article in articles
+        Document(id=article, passages=tuple(passages[one] for one in ones))
+        for article, ones in made.items()
     )
     return view.version, Papers(
         documents=documents,
@@ -69,6 +72,18 @@ def _article(given: str, named: dict[str, Passage]) -> str:
     """Return the id of the article that an id stands for."""
     passage = named.get(given)
     return given if passage is None else passage.parent or given
+
+
+def _passages(article: str, parts: list[str], *, whole: bool) -> list[str]:
+    """Return the ids of an article's passages in order: its own, then the parts that a reader made of it.
+
+    Others with this parent, such as MedRAG's chunks, are the article only where there is nothing else of it: a record that
+    names any article as its parent neither takes its place nor adds to it.
+    """
+    numbered = [one for one in parts if is_part(one, article)]
+    if not (whole or numbered):
+        return sorted(parts, key=_place) or [article]
+    return [*([article] if whole else []), *sorted(numbered, key=_place)]
 
 
 def _place(part: str) -> tuple[int, str]:

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator.ingest.uploads.folder import Busy, NoRoom, locked, sync
+from orchestrator.ingest.uploads.folder import Busy, NoRoom, locked, make_private, sync
 from orchestrator.tables.served.plan import Plan
 from posology.errors import TableNotFound
 from posology.published.tables.forms import TableOutput
@@ -82,8 +82,7 @@ class Tables:
             OSError: the folder cannot be written.
         """
         own = self._own(tenant)
-        self._uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
-        own.mkdir(parents=True, exist_ok=True)
+        make_private(own)
         arriving = own / _ARRIVING
         with locked(own / "tables.lock"):
             # left by a process that was killed
@@ -260,7 +259,7 @@ class Tables:
             Busy: another process is.
             OSError: the folder cannot be written.
         """
-        self._uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._uploads)
         with locked(self._uploads / "tables.lock"):
             yield
 

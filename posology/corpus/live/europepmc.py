@@ -7,16 +7,17 @@ Pages are in the order of a cursor, which says where the next one begins. A page
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from posology.corpus.documents.markup import page_of
 from posology.corpus.gaps import Gaps
 from posology.corpus.live.forms import Asked, Begun, CursorState, Page, State, Text
-from posology.corpus.live.pubmed import count_texts, parsed
+from posology.corpus.live.pubmed import parsed, read_texts
 from posology.corpus.live.question import first_enough
 from posology.corpus.live.wire import Unusable, Wire, said
-from posology.corpus.record import plain_doi
+from posology.corpus.record import plain_doi, plain_pmcid
 from posology.errors import FetchFailed
 
 #: requests a second; the service publishes no limit, and NCBI's is polite
@@ -26,6 +27,9 @@ PAGE = 200
 #: PMIDs in one query
 _IDS = 500
 _NOT_FOUND = 404
+#: the query of given PMIDs, and one of them
+_GIVEN = re.compile(r"SRC:MED AND \((?:EXT_ID:[0-9]+(?: OR )?)+\)")
+_PMID = re.compile(r"EXT_ID:([0-9]+)")
 _RETRACTED = frozenset({"retracted publication", "retracted article"})
 _CONCERN = "expression of concern in"
 
@@ -73,17 +77,16 @@ class EuropePMC:
     async def texts(self, pmcids: Sequence[str]) -> Text | None:
         """Return the full text of one article; ``None``: it is not open."""
         (pmcid,) = pmcids
+        if plain_pmcid(pmcid) is None:
+            return None
         try:
-            return await self._wire.get(f"{pmcid}/fullTextXML", _text)
+            return await self._wire.get(
+                f"{pmcid}/fullTextXML", lambda body: read_texts(body, pmcids)
+            )
         except FetchFailed as failed:
             if failed.status == _NOT_FOUND:
                 return None
             raise
-
-
-def _text(body: bytes) -> Text | None:
-    whole = count_texts(body)
-    return Text(content=body, articles=whole) if whole else None
 
 
 def _count(body: bytes) -> int:
@@ -108,6 +111,9 @@ def _page(body: bytes, state: CursorState) -> Page:
     if not isinstance(found, list):
         raise Unusable("no resultList")
     rows = [row for one in found[: state.left] if (row := as_row(one)) is not None]
+    given = _GIVEN.fullmatch(state.query)
+    if given and {row["id"] for row in rows} - {f"pmid:{one}" for one in _PMID.findall(given[0])}:
+        raise Unusable("a record that was not asked for")
     after = reply.get("nextCursorMark")
     left = state.left - len(found)
     # at its end, the service repeats the cursor or leaves it out
@@ -140,7 +146,8 @@ def as_row(result: object) -> dict[str, Any] | None:
         "text": "\n".join(_lines(_string(result, "abstractText") or "")),
         "title": " ".join(_lines(_string(result, "title") or "")),
         "pmid": pmid,
-        "pmcid": _string(result, "pmcid"),
+        # it becomes an address
+        "pmcid": plain_pmcid(_string(result, "pmcid") or ""),
         "doi": plain_doi(_string(result, "doi") or ""),
         "journal": _string(titled, "title") if isinstance(titled, dict) else None,
         "year": _string(result, "pubYear"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from posology.corpus import jats
 from posology.corpus import pubmed as files
-from posology.corpus.items import Item, Record
+from posology.corpus.items import Deletion, Item, Record
 from posology.corpus.jats.body import ABSTRACT
 from posology.corpus.live.forms import Asked, Begun, Page, PubMedState, State, Text
 from posology.corpus.live.question import first_enough
@@ -77,7 +77,7 @@ class PubMed:
             "id": ",".join(one.removeprefix("PMC") for one in pmcids),
             "retmode": "xml",
         }
-        return await self._wire.post("efetch.fcgi", form, _texts)
+        return await self._wire.post("efetch.fcgi", form, lambda body: _texts(body, pmcids))
 
     async def _search(self, query: str, limit: int) -> Begun:
         form = {
@@ -88,7 +88,7 @@ class PubMed:
             "retmax": str(limit),
             "sort": "relevance",
         }
-        return await self._wire.post("esearch.fcgi", form, lambda body: _found(body, query))
+        return await self._wire.post("esearch.fcgi", form, lambda body: _found(body, query, limit))
 
     async def _posted(self, ids: Sequence[str]) -> PubMedState:
         form = {"db": "pubmed", "id": ",".join(ids)}
@@ -106,7 +106,7 @@ class PubMed:
         return await self._wire.post("efetch.fcgi", form, lambda body: _records(body, state))
 
 
-def _found(body: bytes, query: str) -> Begun:
+def _found(body: bytes, query: str, limit: int) -> Begun:
     reply = parsed(body)
     if "error" in reply:
         raise Unusable(said(str(reply["error"])))
@@ -119,7 +119,8 @@ def _found(body: bytes, query: str) -> Begun:
         raise Unusable(said(str(error)))
     try:
         count = int(result["count"])
-        ids = tuple(dict.fromkeys(str(one) for one in result["idlist"]))
+        # a service may send more than it was asked for
+        ids = tuple(dict.fromkeys(str(one) for one in result["idlist"][:limit]))
         webenv, key = str(result["webenv"]) if ids else "", str(result["querykey"]) if ids else ""
     except (KeyError, TypeError, ValueError) as error:
         raise Unusable(f"esearchresult without {error}") from None
@@ -163,6 +164,11 @@ def _records(body: bytes, state: PubMedState) -> Page:
                 got.add(item.passage.pmid)
             elif isinstance(item, BadRecord) and item.record:
                 got.add(item.record.removeprefix("pmid:"))
+            elif isinstance(item, Deletion):
+                got.add(item.id.removeprefix("pmid:"))
+        if got.difference(asked):
+            # it would replace another record of the index
+            raise Unusable("a record that was not asked for")
     return Page(
         content=body if got else b"",
         suffix=".xml",
@@ -174,25 +180,25 @@ def _records(body: bytes, state: PubMedState) -> Page:
     )
 
 
-def _texts(body: bytes) -> Text | None:
-    if _empty(body):
-        return None
-    whole = count_texts(body)
-    return Text(content=body, articles=whole) if whole else None
+def _texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
+    return None if _empty(body) else read_texts(body, pmcids)
 
 
-def count_texts(body: bytes) -> int:
-    """Return the number of articles in JATS that have more than an abstract.
+def read_texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
+    """Return articles in JATS and the number of those that have more than an abstract; ``None``: none has.
 
     Raises:
-        Unusable: the reply is cut short, or no JATS.
+        Unusable: the reply is cut short, is no JATS, or has an article that was not asked for.
     """
-    parts = (
-        item.passage.parent
-        for item in _items(body, jats.read, jats.ROOTS)
-        if isinstance(item, Record) and item.passage.section != ABSTRACT
-    )
-    return len(set(filter(None, parts)))
+    whole = set()
+    for item in _items(body, jats.read, jats.ROOTS):
+        if not isinstance(item, Record):
+            continue
+        if item.passage.pmcid not in pmcids:
+            raise Unusable("an article that was not asked for")
+        if item.passage.section != ABSTRACT:
+            whole.add(item.passage.parent)
+    return Text(content=body, articles=len(whole)) if whole else None
 
 
 def _empty(body: bytes) -> bool:

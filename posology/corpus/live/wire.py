@@ -29,12 +29,14 @@ ATTEMPTS = 6
 _BASE, _CAP = 1.0, 60.0
 #: seconds of silence after which a request is given up
 _TIMEOUT = 60.0
+#: seconds for a whole reply: one that drips is never silent, and keeps the process from others
+_WHOLE = 300.0
 #: statuses that another attempt may cure
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 #: characters of a service's own words that an error repeats
 _SAID = 200
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^<>]*>")
 
 
 class Unusable(Exception):
@@ -62,6 +64,7 @@ class Wire:
         fixed: parameters of every request.
         transport: for tests; ``None``: the network.
         sleep: waits between attempts.
+        whole: seconds for a whole reply.
 
     Raises:
         ConfigurationError: the address is not one of HTTP, or a variable for a proxy or for certificates cannot be used.
@@ -76,12 +79,14 @@ class Wire:
         fixed: Mapping[str, str],
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        whole: float = _WHOLE,
     ) -> None:
         self.service = service
         self.base_url = _checked(service, base_url)
         self._pace = pace
         self._fixed = dict(fixed)
         self._sleep = sleep
+        self._whole = whole
         self._http = http_client(
             self.base_url,
             base_url=self.base_url,
@@ -136,6 +141,16 @@ class Wire:
         return found
 
     async def _body(self, path: str, **request: Any) -> bytes:
+        try:
+            with anyio.fail_after(self._whole):
+                return await self._received(path, **request)
+        except TimeoutError:
+            raise FetchFailed(
+                f"{self.service} sent no whole reply within {self._whole:g} s: try again later",
+                service=self.service,
+            ) from None
+
+    async def _received(self, path: str, **request: Any) -> bytes:
         method = request.pop("method")
         async with self._http.stream(method, path, **request) as reply:
             if reply.status_code in _PASSING:
@@ -166,7 +181,8 @@ class Wire:
 
 def said(words: bytes | bytearray | str) -> str:
     """Return the beginning of a service's words, printable and without tags."""
-    text = words if isinstance(words, str) else bytes(words[:2_000]).decode("utf-8", "replace")
+    begun = words[:2_000]
+    text = begun if isinstance(begun, str) else bytes(begun).decode("utf-8", "replace")
     return " ".join(_UNPRINTABLE.sub(" ", _TAG.sub(" ", text)).split())[:_SAID]
 
 

@@ -27,11 +27,11 @@ _ABOUT = re.compile(r"(?<![\S\\])~")
 #: a pair of dollars on one line, or one that is alone
 _DOLLAR = re.compile(r"(?<!\\)\$(?:([^$\n]{1,300}?)(?<!\\)\$)?")
 _MATH = re.compile(r"[\\^_<>=]|\A[^\s\d]\S*\Z")
-#: raised and lowered figures behind a letter stand in line, as MEDLINE writes them, and so do those of isotopes
 #: a fence of a formula, which may be left open
 _FENCE = re.compile(r"\\(?:left|right)(?![A-Za-z])\s*\.?")
 #: raised or lowered, and more than one word or number
 _GROUP = re.compile(r"(?<!\\)([_^])\{(?=[^{}]+[-+−=/<>])((?![-+−]?[\w.]+\})[^{}]*)\}")
+#: raised and lowered figures behind a letter stand in line, as MEDLINE writes them, and so do those of isotopes
 _INLINE = re.compile(r"(?<=[^\W\d_])[_^](?=[\d+−-])|(?:\A|(?<=[\s(\[]))\^(?=[0-9]{1,3}m?[A-Z])")
 
 _SIMPLE = re.compile(r"\w+(?:[.,]\w+)?")
@@ -46,7 +46,7 @@ _SIGNS = {
     "textbar": "|", "textasciitilde": "~", "textasciicircum": "^", "textbackslash": "\\", "leqslant": "≤",
     "geqslant": "≥", "pounds": "£", "textsterling": "£", "euro": "€", "texteuro": "€", "yen": "¥", "permil": "‰",
     "perthousand": "‰", "celsius": "°C", "textcelsius": "°C", "degreeCelsius": "°C", "ohm": "Ω", "angstrom": "Å",
-    "slash": "/", "textunderscore": "_", "lq": "‘", "rq": "’", "checkmark": "✓",
+    "slash": "/", "textbraceleft": "{", "textbraceright": "}", "textunderscore": "_", "lq": "‘", "rq": "’", "checkmark": "✓",
 }  # fmt: skip
 #: spaces, breaks and faces, which are no words
 _SPACES = {

@@ -27,7 +27,6 @@ COLUMNS = (
 )  # fmt: skip
 
 _PREPRINT = "preprint"
-_STRENGTH = tuple(SameAs)
 _LAST = (1 << 62, 0)
 
 
@@ -84,6 +83,10 @@ def fold(
 ) -> tuple[dict[str, Ranking], tuple[Folded, ...]]:
     """Rankings in which each work has one place, and what was folded.
 
+    Copies of one text are one work, and so are records that name each other. One that alone names the other gives way to it,
+    unless it is newer or better. What a record claims never hides another text: a copy speaks for a text only if all of
+    its copies say the same.
+
     The kept record of a group is chosen by these rules, in order: not retracted; not a preprint; of records that name each
     other as one work, not of an earlier year (the new version of a review); of copies, the one with the strongest mark
     of retraction or concern, so that an unmarked copy cannot hide it; the best place in any ranking; of equal places,
@@ -99,17 +102,14 @@ def fold(
     """
     if how is Fold.OFF:
         return dict(rankings), ()
-    groups, ties = _groups(of, how)
-    places = _places(rankings.values())
-    worth = _worth(of)
-    stays: dict[str, str] = {}
-    folded: list[Folded] = []
-    for group in groups:
-        kept = min(group, key=lambda row: (worth[row], places.get(row, _LAST), row))
-        for row in group:
-            stays[row] = kept
-            if row != kept:
-                folded.append(Folded(id=of[row].id, into=of[kept].id, why=ties[row]))
+    texts = _texts(of, _places(rankings.values()))
+    into = _into(texts, how)
+    stays = {row: texts[into[work.content]].kept for row, work in of.items()}
+    folded = [
+        Folded(id=of[row].id, into=of[kept].id, why=_why(of[row], of[kept], texts))
+        for row, kept in stays.items()
+        if row != kept
+    ]
     folded_rankings = {
         name: Ranking(method=ranking.method, hits=tuple(_once(ranking.hits, stays)))
         for name, ranking in rankings.items()
@@ -127,10 +127,9 @@ def _worth(of: Mapping[str, Work]) -> dict[str, tuple[bool, bool, bool, bool]]:
         copies = (work.content, work.preprint)
         warned[copies] = max(warned.get(copies, (False, False)), (work.retracted, work.concern))
         for other in (named[name] for name in work.same_work if name in named):
-            for one, two in ((work, other), (other, work)):
-                comparable = two.year is not None and one.preprint == two.preprint
-                if comparable and two.content not in withdrawn:
-                    newest[one.id] = max(newest.get(one.id, 0), two.year or 0)
+            comparable = work.preprint == other.preprint and other.content not in withdrawn
+            if comparable and _is_older(work.year, other.year):
+                newest[work.id] = max(newest.get(work.id, 0), other.year or 0)
     return {
         row: (
             work.content in withdrawn,
@@ -140,6 +139,10 @@ def _worth(of: Mapping[str, Work]) -> dict[str, tuple[bool, bool, bool, bool]]:
         )
         for row, work in of.items()
     }
+
+
+def _is_older(year: int | None, other: int | None) -> bool:
+    return year is not None and other is not None and year < other
 
 
 def _places(rankings: Iterable[Ranking]) -> dict[str, tuple[int, int]]:
@@ -159,36 +162,97 @@ def _once(hits: Sequence[Hit], stays: Mapping[str, str]) -> Iterator[Hit]:
             yield Hit(passage_id=row, score=hit.score)
 
 
-def _groups(of: Mapping[str, Work], how: Fold) -> tuple[list[list[str]], dict[str, SameAs]]:
-    """Return groups of two or more rows of one work, and each row's strongest tie."""
-    above: dict[str, str] = {}
-    ties: dict[str, SameAs] = {}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Text:
+    """The copies of one text."""
 
-    def root(row: str) -> str:
-        while (up := above.get(row, row)) != row:
-            row = up
-        return row
+    #: row of the one that is shown
+    kept: str
+    #: what chooses between texts of one work; the smallest wins
+    key: tuple[tuple[bool, ...], tuple[int, int], str]
+    #: contents of the texts that each of the copies names as the same work
+    named: frozenset[str]
+    #: trials that are reported by copies that are whole articles: its parts report one trial, and are not each other
+    trials: frozenset[str]
+    #: the last year of a copy, and whether all are preprints
+    year: int | None
+    preprint: bool
 
-    for why, one, other in _ties(of, how):
-        for row in (one, other):
-            ties[row] = min(ties.get(row, why), why, key=_STRENGTH.index)
-        above[root(other)] = root(one)
-    groups: dict[str, list[str]] = {}
-    for row in of:
-        groups.setdefault(root(row), []).append(row)
-    return [group for group in groups.values() if len(group) > 1], ties
+    def is_newer(self, other: _Text) -> bool:
+        return _is_older(other.year, self.year) and self.preprint == other.preprint
 
 
-def _ties(of: Mapping[str, Work], how: Fold) -> Iterator[tuple[SameAs, str, str]]:
-    holder: dict[tuple[SameAs, str], str] = {}
-    named = {work.id: row for row, work in of.items()}
+def _texts(of: Mapping[str, Work], places: Mapping[str, tuple[int, int]]) -> dict[str, _Text]:
+    """Return the texts of rows by their content."""
+    worth = _worth(of)
+    contents = {work.id: work.content for work in of.values()}
+    rows: dict[str, list[str]] = {}
     for row, work in of.items():
-        keys = [(SameAs.COPY, work.content)]
-        if how is Fold.TRIALS and not work.part:
-            keys += [(SameAs.TRIAL, trial) for trial in work.trials]
-        for key in keys:
-            if (one := holder.setdefault(key, row)) != row:
-                yield key[0], one, row
-        for other in work.same_work:
-            if other in named and named[other] != row:
-                yield SameAs.VERSION, named[other], row
+        rows.setdefault(work.content, []).append(row)
+    found = {}
+    for content, copies in rows.items():
+        works = [of[row] for row in copies]
+        keys = {row: (worth[row], places.get(row, _LAST), row) for row in copies}
+        names = [{contents[name] for name in one.same_work if name in contents} for one in works]
+        found[content] = _Text(
+            kept=min(copies, key=keys.__getitem__),
+            key=(min(worth[row] for row in copies), *min(key[1:] for key in keys.values())),
+            named=frozenset(set.intersection(*names) - {content}),
+            trials=frozenset(trial for one in works if not one.part for trial in one.trials),
+            year=max((one.year for one in works if one.year is not None), default=None),
+            preprint=all(one.preprint for one in works),
+        )
+    return found
+
+
+def _into(texts: Mapping[str, _Text], how: Fold) -> dict[str, str]:
+    """Return for each text, by content, the one that stands for its work."""
+
+    def key(content: str) -> tuple[tuple[bool, ...], tuple[int, int], str]:
+        return texts[content].key
+
+    above: dict[str, str] = {}
+    for pair in _agreed(texts, how):
+        tops = {_top(above, one) for one in pair}
+        first = min(tops, key=key)
+        above |= dict.fromkeys(tops - {first}, first)
+    claimed: dict[str, set[str]] = {}
+    for content, text in texts.items():
+        claimed.setdefault(_top(above, content), set()).update(text.named)
+    # the worst first, so that of texts that name each other in a circle the best stays
+    for content in sorted(claimed, key=key, reverse=True):
+        text = texts[content]
+        others = {_top(above, other) for other in claimed[content]} - {content}
+        fair = [
+            other
+            for other in others
+            if texts[other].key[0] <= text.key[0] and not text.is_newer(texts[other])
+        ]
+        if fair:
+            above[content] = min(fair, key=key)
+    return {content: _top(above, content) for content in texts}
+
+
+def _agreed(texts: Mapping[str, _Text], how: Fold) -> Iterator[tuple[str, str]]:
+    """Yield pairs of contents that are one work by what both say."""
+    holders: dict[str, str] = {}
+    for content, text in texts.items():
+        yield from ((content, other) for other in text.named if content in texts[other].named)
+        for trial in text.trials if how is Fold.TRIALS else ():
+            yield content, holders.setdefault(trial, content)
+
+
+def _top(above: dict[str, str], content: str) -> str:
+    top = content
+    while top in above:
+        top = above[top]
+    # the next look is short
+    while content != top:
+        above[content], content = top, above[content]
+    return top
+
+
+def _why(work: Work, kept: Work, texts: Mapping[str, _Text]) -> SameAs:
+    if work.content == kept.content:
+        return SameAs.COPY
+    return SameAs.VERSION if texts[work.content].named else SameAs.TRIAL

@@ -77,6 +77,10 @@ class _Merge:
             case Parts():
                 ours = [n for n, r in self._latest.items() if r.passage.parent == item.id]
                 self._remove([n for n in ours if not item.keep(n)])
+                if item.whole:
+                    self._latest.pop(item.id, None)
+                    self._lost.add(item.id)
+                    self._notices_of(item.id, item.line)
                 # every list of parts counts: a part that one of them drops does not return with another
                 if item.id not in self._parts or item.count < self._parts[item.id].count:
                     self._parts[item.id] = item

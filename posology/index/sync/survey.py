@@ -300,6 +300,9 @@ class Survey:
                 rows = self._db.execute("SELECT id FROM records WHERE parent = ?", (item.id,))
                 old = [(name,) for (name,) in rows if not item.keep(name)]
                 self._db.executemany("DELETE FROM records WHERE id = ?", old)
+                if item.whole:
+                    self._db.execute("DELETE FROM records WHERE id = ?", (item.id,))
+                    self._withdraw(item.id, sources)
                 return None
             case Notice():
                 self._withdraw(item.by, sources)

@@ -24,6 +24,8 @@ class LikenessScorer:
     """Scores sentences by their likeness to the question. Blocking; as thread-safe as its encoder."""
 
     name = "late"
+    #: characters that are read in a second, on one slow core
+    pace = 20_000.0
 
     def __init__(self, encoder: TokenEncoder) -> None:
         self._scorer = SentenceScorer(encoder)
@@ -46,6 +48,9 @@ class AnswerScorer:
         candidates: chooses the windows.
         encoder: of tokens, for likeness.
     """
+
+    #: characters of which the best are chosen in a second; what is then read is bounded
+    pace = 1_000_000.0
 
     def __init__(
         self, reader: PassageReader, candidates: Candidates, encoder: TokenEncoder

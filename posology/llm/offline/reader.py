@@ -47,9 +47,10 @@ class ExtractiveReader:
         count: of tokens.
         answers: loads what scores sentences by their probability of answering, on first use; ``None``: likeness.
         judge: loads what assigns sentences to the sides of a conflict; ``None``: their wording does.
+        seconds: maximum predicted seconds of a call; ``None``: no limit.
 
     Raises:
-        RequestRejected: another stage, or a schema that does not take the stage's reply.
+        RequestRejected: another stage, a schema that does not take the stage's reply, or too much to read.
         TruncatedReply: no quote fits ``Call.max_tokens``.
     """
 
@@ -60,11 +61,13 @@ class ExtractiveReader:
         *,
         answers: Callable[[], AnswerScorer] | None = None,
         judge: Callable[[], SupportJudge] | None = None,
+        seconds: float | None = None,
     ) -> None:
         self._encoder = encoder
         self._count = count
         self._make_answers = answers
         self._make_judge = judge
+        self._seconds = seconds
         self._scorer: LikenessScorer | AnswerScorer | None = None
         self._judge: SupportJudge | None = None
         self._limiter = anyio.CapacityLimiter(1)
@@ -86,7 +89,23 @@ class ExtractiveReader:
                 model=call.model,
                 usage=Usage(),
             )
+        self._require(call)
         return await anyio.to_thread.run_sync(self._complete, call, started, limiter=self._limiter)
+
+    def _require(self, call: Call) -> None:
+        """Refuse a call that would keep the processor from others for long."""
+        shown = sum(span.end - span.start for one in call.excerpts for span in one.sentences)
+        # each field of a table is a question of its own
+        characters = shown * max(1, len(call.fields))
+        needed = characters / (AnswerScorer if self.crossed else LikenessScorer).pace
+        if self._seconds is not None and needed > self._seconds:
+            raise RequestRejected(
+                f"the offline extractive reader would read for about {needed:.0f} s, and at most {self._seconds:g} s are "
+                "allowed: ask for fewer passages (k), or use another model",
+                provider="offline",
+                model=call.model,
+                usage=Usage(),
+            )
 
     def _complete(self, call: Call, started: float) -> Completion:
         if self._scorer is None:

@@ -18,7 +18,7 @@ from posology.budget.ledger.base import nano
 from posology.errors import HeadroomReserved, JobSuperseded
 from posology.store import keys
 from posology.types import JobState, Outcome, Stage
-from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, opening
+from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, opening, request
 from tests.integration.jobs_store.local import Gate, Local, model, of, reply, runner
 from workers.engine import fairness
 from workers.engine.fairness import LEAD, WAITERS
@@ -322,3 +322,48 @@ async def test_a_tenant_that_waits_holds_few_places_and_the_others_work_goes_on(
         for a in (await bench.store.get(job, tenant=bench.tenant)).spending.attempts
     ]
     assert len(attempts) == 6, "nothing was paid twice"
+
+
+@pytest.mark.parametrize(
+    ("of_model", "at_work"), [("offline:extractive", 2), ("openai:gpt-4o-mini", 5)]
+)
+async def test_what_computes_leaves_half_of_a_process_to_other_tenants(
+    bench: Bench, of_model: str, at_work: int
+) -> None:
+    """Long questions of one tenant cost nothing, and others' short ones would wait for all of them."""
+    many, few = of_tenant(bench, "many"), of_tenant(bench, "few")
+    gate = Gate(model(), holds=lambda _: True)
+    process = runner(bench, gate)
+    process.threads = 4
+
+    async def asked(of: Bench, n: int) -> Unit:
+        question = request(f"Is it {n}?").model_copy(update={"model": of_model})
+        await of.store.submit(question, tenant=of.tenant)
+        offer = await fairness.take(of.store, of.tenant)
+        assert offer.unit is not None
+        return offer.unit
+
+    units = [await asked(many, n) for n in range(5)]
+    async with anyio.create_task_group() as group:
+        for unit in units:
+            group.start_soon(process.run, unit)
+        await gate.until(at_work)
+        group.start_soon(process.run, await asked(few, 9))
+        await gate.until(at_work + 1)
+        parked = f"{keys.prefix('many')}parked"
+        with anyio.fail_after(90):
+            while await bench.redis.zcard(parked) < len(units) - at_work:  # noqa: ASYNC110 - of Redis
+                await anyio.sleep(0.01)
+        gate.opened.set()
+    # the others come again, each in its turn
+    local = Local(bench=many, runner=process)
+    for _ in range(len(units) - at_work):
+        bench.clock.forward(5)
+        offer = await fairness.take(many.store, many.tenant)
+        assert offer.unit is not None
+        await local.carry([offer.unit])
+    assert [await many.state(unit.job) for unit in units] == [JobState.SUCCEEDED] * len(units)
+
+
+def test_a_share_is_half_of_the_threads_and_two_at_least() -> None:
+    assert [fairness.share(threads) for threads in (1, 2, 4, 32)] == [2, 2, 2, 16]

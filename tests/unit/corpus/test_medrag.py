@@ -49,8 +49,8 @@ def test_a_chunk_of_a_textbook_is_part_of_no_article() -> None:
 
 
 def test_what_a_line_says_itself_stays() -> None:
-    found = chunk(id="article-100_12", source="mine", parent="p", section="s")
-    assert (found.source, found.parent, found.section) == ("mine", "p", "s")
+    found = chunk(id="article-100_12", source="mine", section="s")
+    assert (found.source, found.parent, found.section) == ("mine", "article-100", "s")
 
 
 def test_only_lines_with_contents_are_chunks() -> None:

@@ -112,3 +112,17 @@ def test_what_is_wrong_is_said_with_its_field(content: bytes, reason: str) -> No
 def test_what_json_should_not_be_is_a_bad_record(content: bytes) -> None:
     with pytest.raises(RecordError, match="not JSON"):
         parse(content)
+
+
+@pytest.mark.parametrize("id_", ["a#1", "a#12"])
+def test_a_part_has_the_id_of_its_article(id_: str) -> None:
+    assert parse(line(id=id_, parent="a")).parent == "a"
+
+
+@pytest.mark.parametrize(
+    "id_", ["+x:4", "a", "a#0", "a#01", "a#x", "a#", "b#1", "a#1#1", "a#²", "ab#1"]
+)
+def test_no_other_record_poses_as_a_part_of_an_article(id_: str) -> None:
+    with pytest.raises(RecordError, match=r"PARENT#1") as caught:
+        parse(line(id=id_, parent="a"))
+    assert caught.value.record == id_

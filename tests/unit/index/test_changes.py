@@ -59,6 +59,9 @@ class Model:
                 self._speaks(part_id(item.id, 1), place)
             case Parts():
                 self.remove(lambda p: p.parent == item.id and not item.keep(p.id))
+                if item.whole:
+                    self.remove(lambda p: p.id == item.id)
+                    self._speaks(item.id, place)
             case Notice():
                 self._speaks(item.by, place).add((item.target.lower(), item.kind))
 
@@ -106,7 +109,7 @@ passages = st.builds(
 things = st.one_of(
     st.tuples(st.just("record"), passages),
     st.tuples(st.just("delete"), st.sampled_from(IDS + ARTICLES)),
-    st.tuples(st.just("parts"), st.sampled_from(ARTICLES), st.integers(1, 3)),
+    st.tuples(st.just("parts"), st.sampled_from(ARTICLES), st.integers(1, 3), st.booleans()),
     st.tuples(st.just("says"), passages, st.lists(st.tuples(st.sampled_from(TARGETS), kinds), max_size=2)),
 )  # fmt: skip
 batches = st.lists(things, min_size=1, max_size=6)
@@ -119,8 +122,8 @@ def items(found: Sequence[tuple[object, ...]]) -> Iterator[Thing]:
                 yield Record(passage=passage, path=HERE, line=line, row=line - 1)
             case ("delete", str(name)):
                 yield Deletion(id=name, path=HERE, line=line)
-            case ("parts", str(name), int(count)):
-                yield Parts(id=name, count=count, path=HERE, line=line)
+            case ("parts", str(name), int(count), bool(whole)):
+                yield Parts(id=name, count=count, path=HERE, line=line, whole=whole)
             case ("says", Passage() as passage, list(said)):
                 for target, kind in said:
                     yield Notice(target=target, kind=kind, by=passage.id, path=HERE, line=line)

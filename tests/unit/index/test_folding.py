@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from itertools import permutations
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,10 +66,44 @@ def test_the_new_version_of_a_review_stands_for_the_old_ones() -> None:
         "c",
     )
     # unless it was retracted, or it is not known which is which
-    assert kept(a=old, b=work("b", year=2012, retracted=True)) == ("a",)
-    assert kept(a=old, b=work("b")) == ("a",)
+    assert kept(a=old, b=work("b", year=2012, retracted=True, same_work=("pmid:a",))) == ("a",)
+    assert kept(a=old, b=work("b", same_work=("pmid:a",))) == ("a",)
     # and a preprint's day says nothing against its article
     assert kept(p=work("p", year=2020, preprint=True, same_work=("pmid:a",)), a=old) == ("a",)
+
+
+@pytest.mark.parametrize("how", [Fold.WORKS, Fold.TRIALS])
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"year": 2030},
+        {"year": 1990},
+        {},
+        {"preprint": True},
+        {"concern": True},
+    ],
+)
+def test_no_record_hides_one_that_does_not_name_it(how: Fold, claims: dict[str, object]) -> None:
+    """Whoever may add a record can claim to be the new version of any article."""
+    of = {
+        "x": work("x", same_work=("pmid:a", "pmid:y"), **claims),
+        # a copy of the article, which vouches for the claim
+        "y": work("y", content="a", same_work=("pmid:x",), **claims),
+        "z": work("z", content="x", **claims),
+        "a": work("a", year=2010, trials=("NCT1",)),
+    }
+    for order in permutations(of):
+        shown, _ = fold({"dense": ranking(*order)}, of, how=how)
+        assert "a" in {of[row].content for row in shown["dense"].ids}
+
+
+def test_a_record_that_alone_names_another_gives_way_to_it() -> None:
+    named = work("b", year=2012)
+    assert kept(a=work("a", year=2012, same_work=("pmid:b",)), b=named) == ("b",)
+    # a new version does not: which of both is right, its reader sees
+    assert kept(a=work("a", year=2013, same_work=("pmid:b",)), b=named) == ("a", "b")
+    gone = work("b", year=2012, retracted=True)
+    assert kept(a=work("a", year=2012, same_work=("pmid:b",)), b=gone) == ("a", "b")
 
 
 def test_what_was_retracted_does_not_stand_for_what_replaced_it() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,8 +21,19 @@ from posology.index.schema import (
     to_arrow,
 )
 from posology.testing.models.embedder import HashEmbedder
+from posology.text import DropReason, Span, locate
 from posology.text.sentences import split
-from posology.types import Flag, FlagKind, Pages, Passage
+from posology.types import (
+    MAX_PASSAGE,
+    UNREADABLE,
+    Flag,
+    FlagKind,
+    Pages,
+    Passage,
+    Phrases,
+    SentenceRole,
+    TokenCodes,
+)
 
 META = Meta(format=4, embedder="hash-16", dim=16, splitter=1, created="2026-01-01T00:00:00+00:00")
 
@@ -69,6 +81,65 @@ def test_what_goes_into_arrow_comes_out(passages: list[Passage]) -> None:
         expected = quantise(row.encoded.sentence_vectors)
         assert (retrieved.sentence_vectors == expected).all()
         assert retrieved.sentence_vectors.shape == (len(row.sentences), 16)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "shown"),
+    [
+        ("Salt helped them. " * 2_000, "Salt", 1_104),
+        ("One. " + "salt " * 5_000 + ".", "Salt", 1),
+        ("salt " * 5_000 + ".", "Salt", 1),
+        ("Salt helped.", "Salt " * 5_000, 1),
+        ("Salt helped." + " " * 30_000, "Salt", 1),
+    ],
+)
+def test_a_passage_of_an_earlier_version_that_is_too_long_is_cut(
+    text: str, title: str, shown: int
+) -> None:
+    """Its cost is another tenant's: what is left out is said, and a sentence that was cut is never quoted."""
+    passage = Passage(id="a", text=text, title=title, trials=("NCT00000620",) * 3_000)
+    sentences = split(text)
+    (encoded,) = HashEmbedder(dim=16).embed_passages([passage], [sentences])
+    n = len(sentences)
+    starts = np.array([one.start for one in sentences], np.int32)
+    row = Row(
+        passage=passage,
+        sentences=sentences,
+        # two tokens of the heading, and one and a phrase of four letters of each sentence
+        encoded=replace(
+            encoded,
+            tokens=TokenCodes(
+                codes=np.zeros((2 + n, 1), np.uint8), counts=np.array([2, *[1] * n], np.int32)
+            ),
+        ),
+        phrases=Phrases(
+            starts=starts,
+            ends=starts + 4,
+            words=np.ones(n, np.int32),
+            information=np.ones(n, np.float32),
+            clauses=np.arange(n, dtype=np.int32),
+            protected=np.zeros(n, np.bool_),
+        ),
+        roles=(SentenceRole.RESULTS,) * n,
+        digest=digest(passage),
+    )
+    (found,) = from_arrow(to_arrow([row], arrow_schema(META)).select(list(STORED)))
+    assert found.passage.length <= MAX_PASSAGE + 200
+    assert len(found.sentences) == len(found.sentence_vectors) == shown
+    assert found.tokens is not None
+    assert found.phrases is not None
+    assert found.roles is not None
+    assert len(found.tokens.codes) == found.tokens.counts.sum() == 2 + shown
+    assert len(found.phrases.starts) == len(found.roles) == shown
+    readable = found.excerpt().readable().sentences
+    assert all(one.of(found.passage.text) == one.of(text) for one in readable)
+    for sentence in found.sentences:
+        place = locate(sentence.of(found.passage.text), found.passage.text)
+        assert isinstance(place, Span) == (sentence in readable)
+    if len(found.passage.text) < len(text):
+        said = found.passage.text.rpartition(UNREADABLE)[2]
+        assert f"{len(text):,} characters" in said
+        assert locate(said.strip(), found.passage.text) is DropReason.UNREADABLE
 
 
 def test_quantised_vectors_keep_the_cosine() -> None:

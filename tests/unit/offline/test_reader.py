@@ -136,6 +136,20 @@ WARFARIN = "Warfarin is monitored by INR. The warfarin starting dose was 5 mg da
 WEATHER = "Rain fell over the hills. Nobody measured the wind."
 
 
+@pytest.mark.parametrize("copies", [1, 40])
+async def test_what_would_be_read_for_long_is_refused_before_it_is_begun(copies: int) -> None:
+    # characters of which likeness reads 20,000 a second
+    reader = ExtractiveReader(WordEncoder(), words, seconds=0.1)
+    call = make_call("Which dose of warfarin?", [WARFARIN] * copies)
+    if copies == 1:
+        assert reply_of(await reader(call)).quotes
+        return
+    with pytest.raises(
+        RequestRejected, match=r"at most 0\.1 s are allowed: ask for fewer passages"
+    ):
+        await reader(call)
+
+
 async def test_quotes_the_right_sentence_exactly(reader: ExtractiveReader) -> None:
     reply = reply_of(await reader(make_call("What was the warfarin dose?", [WEATHER, WARFARIN])))
     assert reply.answerable

@@ -19,6 +19,11 @@ from orchestrator.settings import Settings, known_keys, load_settings, origins
 from posology.errors import ConfigurationError
 
 RUNNER = CliRunner()
+#: settings that are addresses
+ADDRESSES = (
+    *("openai_base_url", "anthropic_base_url", "azure_openai_endpoint"),
+    *("anthropic_vertex_base_url", "s3_endpoint", "eutils_url", "europepmc_url", "otlp_endpoint"),
+)
 SECRET = "sk-very-secret-indeed"
 
 
@@ -67,7 +72,7 @@ def test_the_folders_file_comes_before_the_users_and_variables_before_both(
 def test_another_name_of_a_variable_comes_before_a_file_too(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (here / "posology.toml").write_text('s3_endpoint = "http://file"\naws_region = "file"\n')
+    user_file(here, 's3_endpoint = "http://file"\naws_region = "file"\n')
     assert load_settings().s3_endpoint == "http://file"
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://variable")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "variable")
@@ -76,14 +81,53 @@ def test_another_name_of_a_variable_comes_before_a_file_too(
     assert source("s3_endpoint") == "environment"
 
 
-def test_a_providers_address_may_stand_in_a_file(
+def test_a_providers_address_may_stand_in_the_users_file(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (here / "posology.toml").write_text('openai_base_url = "http://127.0.0.1:1"\n')
+    users = user_file(here, 'openai_base_url = "http://127.0.0.1:1"\n')
     assert load_settings().credentials("openai").base_url == "http://127.0.0.1:1"
-    assert source("openai_base_url") == "posology.toml"
+    assert source("openai_base_url") == str(users)
+    # this is the current folder's file, too
+    monkeypatch.chdir(users.parent)
+    assert load_settings().credentials("openai").base_url == "http://127.0.0.1:1"
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:2")
     assert load_settings().credentials("openai").base_url == "http://127.0.0.1:2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f'{name} = "http://127.0.0.1:1"' for name in ADDRESSES),
+        *(f'{name} = "elsewhere"' for name in ("prices", "prompts", "cache", "tiktoken_files")),
+        *(f'{name} = "x.evil.example/#"' for name in ("aws_region", "cloud_ml_region")),
+        *(f"{name} = true" for name in ("trace_texts", "log_questions", "open_uploads")),
+        'redis_url = "redis://127.0.0.1/1"',
+        'auth = "open"',
+        'hosts = "evil.example"',
+        'webhook_networks = "127.0.0.0/8"',
+    ],
+)
+def test_a_folders_file_sends_nothing_elsewhere_and_opens_nothing(
+    here: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """It may have come with a download: the user's own file, or one that is named, decides."""
+    name = line.partition(" ")[0]
+    (here / "posology.toml").write_text(line)
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+    said = str(caught.value)
+    assert said.startswith(f"posology.toml: {name} ")
+    assert all(word in said for word in (str(here.parent / "home"), known_keys()[name].variable))
+    monkeypatch.setenv("POSOLOGY_CONFIG", "posology.toml")
+    assert source(name) == "posology.toml"
+
+
+@pytest.mark.usefixtures("here")
+def test_every_address_is_the_users_alone() -> None:
+    known = known_keys()
+    assert {name for name in known if name.endswith(("_url", "_endpoint"))} <= {
+        name for name, key in known.items() if key.own
+    }
 
 
 @pytest.mark.parametrize(
@@ -114,7 +158,7 @@ def test_a_wrong_file_is_refused_by_name_and_no_secret_is_repeated(
 
 
 def test_an_address_without_a_password_and_empty_texts_are_fine(here: Path) -> None:
-    (here / "posology.toml").write_text('redis_url = "redis://h/1"\nindex = ""\nqtable = "~/t"\n')
+    user_file(here, 'redis_url = "redis://h/1"\nindex = ""\nqtable = "~/t"\n')
     settings = load_settings()
     assert settings.redis == "redis://h/1"
     assert settings.index is None
@@ -139,16 +183,19 @@ def test_the_index_in_the_folder_is_the_default(
 
 
 def test_what_init_writes_is_valid_with_all_of_its_lines(here: Path) -> None:
-    done = RUNNER.invoke(app, ["init"])
-    assert done.exit_code == 0
-    text = (here / "posology.toml").read_text()
-    assert tomllib.loads(text) == {}
-    assert load_settings() == Settings()
-    lines = [line.removeprefix("# ") for line in text.splitlines() if " = " in line]
-    settings = [line for line in lines if line.partition(" = ")[0] in known_keys()]
-    assert len(settings) == sum(not key.secret for key in known_keys().values())
-    (here / "posology.toml").write_text("\n".join(settings))
-    assert load_settings().model_dump() == Settings.model_construct().model_dump()
+    users = user_file(here, "")
+    for file, own in ((here / "posology.toml", False), (users, True)):
+        done = RUNNER.invoke(app, ["init", "--force", str(file)])
+        assert done.exit_code == 0
+        text = file.read_text()
+        assert tomllib.loads(text) == {}
+        assert load_settings() == Settings()
+        lines = [line.removeprefix("# ") for line in text.splitlines() if " = " in line]
+        settings = [line for line in lines if line.partition(" = ")[0] in known_keys()]
+        wanted = [key for key in known_keys().values() if not key.secret and (own or not key.own)]
+        assert len(settings) == len(wanted)
+        file.write_text("\n".join(settings))
+        assert load_settings().model_dump() == Settings.model_construct().model_dump()
     # never over what somebody wrote
     again = RUNNER.invoke(app, ["init"])
     assert again.exit_code == ConfigurationError.exit_code
@@ -173,9 +220,9 @@ def test_children_get_the_same_values_without_the_files(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "posology.toml").write_text(
-        'attempts = 6\ntoken_codes = false\nopenai_base_url = "http://127.0.0.1:1"\n'
-        'machine_dollars_per_hour = "off"\nfold = "trials"\n'
+        'attempts = 6\ntoken_codes = false\nmachine_dollars_per_hour = "off"\nfold = "trials"\n'
     )
+    user_file(here, 'openai_base_url = "http://127.0.0.1:1"\n')
     Keys(here.parent / "home" / "posology").set("openai", SECRET)
     monkeypatch.setenv("POSOLOGY_METRICS_KEY", SECRET)
     mine = load_settings()

@@ -27,7 +27,7 @@ def test_the_cross_encoder_reads_where_its_weights_are(
         (tmp_path / crossencoder.FILE).touch()
     monkeypatch.setattr(crossencoder, "MODELS", tmp_path)
     settings = Settings.model_validate({"POSOLOGY_READER": method, "POSOLOGY_READER_TOKENS": 7})
-    assert settings.reading == ReaderOptions(method=settings.reader, tokens=7)
+    assert settings.reading == ReaderOptions(method=settings.reader, tokens=7, seconds=60)
     # nothing is loaded before the first call
     reader = Models(None).offline(settings.reading)
     assert reader.crossed is crossed  # type: ignore[attr-defined]

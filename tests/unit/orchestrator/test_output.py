@@ -31,6 +31,7 @@ from orchestrator.rendering.markdown import answer_as_markdown, escaped, search_
 from orchestrator.rendering.sources import answer_text, cited, link
 from orchestrator.rendering.text import answer_as_text, search_as_text
 from orchestrator.rendering.words import safe
+from posology.corpus.references.latex import plain_of
 from posology.published.answers import AskOutput, CoverageOutput, Evidence, Ranked, Source, Status
 from posology.published.calls import ErrorBody, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput
@@ -177,10 +178,27 @@ def test_bibtex_is_read_back(title: str, journal: str) -> None:
         assert plain(fields["title"].value) == " ".join(title.split())
 
 
+@given(
+    title=WORDS, journal=st.sampled_from(["J}\n@article{evil, title={x}}", "{{J", "J\\}", "{J}"])
+)
+def test_no_brace_of_a_field_closes_an_entry_of_bibtex(title: str, journal: str) -> None:
+    written = bibtex([source(title=title + "}", journal=journal, authors=("Be}ll, A", "{Group"))])
+    depth = 0
+    for sign in written.strip():
+        # BibTeX counts those behind a backslash, too
+        depth += (sign == "{") - (sign == "}")
+        assert depth >= 0
+    assert depth == 0
+    (entry,) = parse_string(written).entries
+    # and this project's own reader finds the braces again
+    assert plain_of(entry.fields_dict["journal"].value) == " ".join(journal.split())
+
+
 def plain(tex: str) -> str:
     """Undo the escapes, one at a time from the left."""
     found = tex.strip()[1:-1]
-    names = {"textbackslash{}": "\\", "textasciitilde{}": "~", "textasciicircum{}": "^"}
+    names = {"textbackslash{}": "\\", "textasciitilde{}": "~", "textasciicircum{}": "^",
+             "textbraceleft{}": "{", "textbraceright{}": "}"}  # fmt: skip
     text, at = "", 0
     while at < len(found):
         if found[at] != "\\":

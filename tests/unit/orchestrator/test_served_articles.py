@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,34 @@ def test_a_passage_stands_for_its_whole_article(index: Index) -> None:
         # the tenth part comes after the second
         assert [ids(one) for one in papers.documents] == [PARTS, ["pmid:1"]]
         assert papers.retracted == {"pmid:1"}
+
+
+FORGED = Passage(id="+x:4", text="Hers.", title="Her title", parent="pmid:1")
+
+
+def test_a_record_that_names_an_article_as_its_parent_takes_nothing_over(
+    index: Index, tmp_path: Path
+) -> None:
+    """Of an index of an earlier version, or a chunk whose collection names its article."""
+    add(
+        Index.open(tmp_path / "index"),
+        FORGED,
+        replace(FORGED, id="+x:5", parent=ARTICLE),
+        replace(FORGED, id=f"{PARTS[3]}#1", parent=PARTS[3]),
+        Passage(id="pmid:1#1", text="Its methods.", parent="pmid:1"),
+        Passage(id="wiki_9", text="A chunk.", parent="wikipedia:7"),
+        Passage(id="wiki_8", text="Another.", parent="wikipedia:7"),
+    )
+    _, papers = read_articles(
+        Index.open(tmp_path / "index"), ["pmid:1", ARTICLE, PARTS[3], "wikipedia:7"]
+    )
+    assert [one.id for one in papers.documents] == ["pmid:1", ARTICLE, "wikipedia:7"]
+    assert [ids(one) for one in papers.documents] == [
+        ["pmid:1", "pmid:1#1"],
+        PARTS,
+        ["wiki_8", "wiki_9"],
+    ]
+    assert papers.documents[0].passages[0].text == "A whole."
 
 
 @pytest.mark.parametrize("given", ["pmid:2", "x') OR ('1'='1", f"{ARTICLE}#99"])

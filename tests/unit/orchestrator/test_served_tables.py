@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -73,6 +74,13 @@ def add(tables: Tables, asked: Plan, tenant: str = "acme") -> TableOrder:
 def failed(one: TableOrder, at: datetime = NOW) -> TableOrder:
     error = TableFailure(type="BudgetExhausted", message="spent")
     return one.model_copy(update={"state": TableState.FAILED, "ended": at, "error": error})
+
+
+def test_no_other_user_reads_a_table(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    add(Tables(tmp_path), plan())
+    found = [one for one in tmp_path.iterdir() if one.is_dir()]
+    assert [stat.S_IMODE(one.stat().st_mode) for one in found] == [0o700]
 
 
 def test_the_maximum_cost_alone_makes_no_other_table(tables: Tables) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import resource
+import stat
 import subprocess
 import sys
 import threading
@@ -14,7 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from orchestrator.cli.app import app
 from orchestrator.ingest.uploads.folder import Busy, NoRoom, Room, Uploads
 from orchestrator.ingest.uploads.service import MAX_RUNS, Ingester, Stopped, Watch
 from posology.errors import (
@@ -146,6 +149,21 @@ def test_files_that_wait_leave_less_room(uploads: Uploads, size: int) -> None:
     assert add(uploads, b"x" * 1_000, tenant="other").bytes == 1_000
     assert not ingester(uploads, Does()).run_waiting()
     assert add(uploads, b"x" * 1_000, name="c.txt").bytes == 1_000, "what is ingested needs no room"
+
+
+def test_no_other_user_reads_what_tenants_send(tmp_path: Path) -> None:
+    place = tmp_path / "srv" / "uploads"
+    place.mkdir(parents=True)
+    # a folder of the operator's, as the documentation makes it
+    place.chmod(0o755)
+    uploads = Uploads(place)
+    add(uploads)
+    own = place / "tenants" / "acme"
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (place, own.parent, own)] == [
+        0o755,
+        0o700,
+        0o700,
+    ]
 
 
 def test_a_tenant_has_only_so_many_files_waiting(uploads: Uploads) -> None:
@@ -328,6 +346,104 @@ def test_a_stop_leaves_the_file_waiting(uploads: Uploads) -> None:
     assert ingester(uploads, Does(stopped), stop).run_waiting()
     found = uploads.get(made.id, tenant="acme")
     assert (found.state, found.done, found.total, found.runs) == (IngestState.WAITING, 3, 10, 0)
+
+
+def committed(watch: Watch) -> None:
+    watch.committed(
+        IngestProgress(path="x", line=3, written=3, unchanged=0, replaced=0, bad=0, seconds=1.0)
+    )
+
+
+def long(watch: Watch) -> IngestReport:
+    watch.count(10)
+    committed(watch)
+    return REPORT
+
+
+def test_a_long_file_gives_way_to_another_tenants_note_and_resumes(uploads: Uploads) -> None:
+    large, more = add(uploads, name="a.txt"), add(uploads, name="b.txt")
+    note = add(uploads, tenant="beta")
+    does = Does(long)
+    serving = Ingester(uploads, does, threading.Event(), retention=60.0, turn=0.0)
+    assert not serving.run_waiting()
+    assert [(tenant, name) for tenant, name, *_ in does.asked] == [
+        ("acme", "a.txt"), ("beta", "a.txt"), ("acme", "a.txt"), ("acme", "b.txt"),
+    ]  # fmt: skip
+    for one, tenant in ((large, "acme"), (more, "acme"), (note, "beta")):
+        found = uploads.get(one.id, tenant=tenant)
+        assert (found.state, found.runs) == (IngestState.SUCCEEDED, 1)
+
+
+def test_a_tenant_alone_has_every_turn(uploads: Uploads) -> None:
+    add(uploads, name="a.txt")
+    add(uploads, name="b.txt")
+    does = Does(long, long)
+    assert not Ingester(uploads, does, threading.Event(), retention=60.0, turn=0.0).run_waiting()
+    assert [name for _, name, *_ in does.asked] == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize(
+    "works", [Watch.row, committed, Watch.look, lambda watch: watch.phase("x")]
+)
+def test_an_ingest_is_cancelled_while_it_runs(
+    uploads: Uploads, tmp_path: Path, works: Callable[[Watch], None]
+) -> None:
+    made, other = add(uploads, name="a.txt"), add(uploads, name="b.txt")
+
+    def step(watch: Watch) -> IngestReport:
+        watch.count(10)
+        uploads.cancel(made.id, tenant="acme")
+        # it looks about once a second
+        clock.append(clock[-1] + 2.0)
+        works(watch)
+        raise AssertionError
+
+    clock = [0.0]
+    does = Does(step)
+    serving = Ingester(uploads, does, threading.Event(), retention=60.0, clock=lambda: clock[-1])
+    assert not serving.run_waiting()
+    found = uploads.get(made.id, tenant="acme")
+    assert (found.state, found.over, found.error, found.total) == (
+        IngestState.CANCELLED,
+        True,
+        None,
+        10,
+    )
+    assert found.ended is not None
+    assert uploads.get(other.id, tenant="acme").state is IngestState.SUCCEEDED
+    assert not list((tmp_path / "uploads").rglob("a.txt"))
+    assert uploads.cancel(made.id, tenant="acme") == found, "it has ended"
+
+
+def test_one_that_waits_is_cancelled_before_its_turn(uploads: Uploads) -> None:
+    first, made = add(uploads, name="a.txt"), add(uploads, name="b.txt")
+    assert uploads.cancel(made.id, tenant="acme") == made
+    does = Does()
+    assert not ingester(uploads, does).run_waiting()
+    assert [name for _, name, *_ in does.asked] == ["a.txt"]
+    assert uploads.get(made.id, tenant="acme").state is IngestState.CANCELLED
+    assert uploads.get(first.id, tenant="acme").state is IngestState.SUCCEEDED
+
+
+def test_nobody_cancels_anothers(uploads: Uploads) -> None:
+    made = add(uploads)
+    with pytest.raises(IngestNotFound):
+        uploads.cancel(made.id, tenant="other")
+    assert not uploads.is_cancelled(made)
+
+
+def test_operators_list_and_cancel_ingests_of_all_tenants(
+    uploads: Uploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = add(uploads)
+    monkeypatch.setenv("POSOLOGY_UPLOADS", str(tmp_path / "uploads"))
+    runner = CliRunner()
+    listed = runner.invoke(app, ["uploads", "list"])
+    assert listed.stdout.split()[:3] == [made.id, "acme", "waiting"]
+    assert runner.invoke(app, ["uploads", "cancel", made.id]).exit_code == 0
+    assert uploads.is_cancelled(made)
+    absent = runner.invoke(app, ["uploads", "cancel", "ingest_0"])
+    assert absent.exit_code == IngestNotFound.exit_code
 
 
 def test_a_file_that_kills_the_process_is_given_up(uploads: Uploads) -> None:

@@ -431,6 +431,58 @@ def test_a_text_of_one_word_takes_hardly_longer_if_it_is_longer(quote: str) -> N
     assert growth(lambda n: locate(quote, "a " * n), 2_000) < TIMES / 2
 
 
+REPEATED = st.lists(st.sampled_from(["a", "b", "a-b", "ab"]), min_size=3, max_size=12)
+GAPS = st.sampled_from([" ", "  ", "\n\t", "\u2009"])
+DASHES = st.sampled_from("-–−")
+
+
+def slowly(quote: str, text: str) -> Span | DropReason:
+    """The first place of words in words, by trying each."""
+
+    def plain(letters: str) -> list[str]:
+        return letters.translate(EQUIVALENT).split()
+
+    spans = [
+        Span(start=start, end=end)
+        for start in range(len(text))
+        for end in range(start + 1, len(text) + 1)
+        if text[start:end] == text[start:end].strip() and plain(text[start:end]) == plain(quote)
+    ]
+    exact = [one for one in spans if text[one.start : one.end] == quote]
+    for one in exact + spans:
+        if text[: one.start][-1:].strip() == text[one.end :][:1].strip() == "":
+            return one
+    return DropReason.CUTS_TOKEN if spans else DropReason.NOT_FOUND
+
+
+@given(REPEATED, REPEATED, st.data())
+def test_what_is_found_is_what_a_slow_search_finds(
+    words: list[str], others: list[str], data: st.DataObject
+) -> None:
+    def written(parts: list[str]) -> str:
+        spaced = parts[0] + "".join(data.draw(GAPS) + part for part in parts[1:])
+        return spaced.replace("-", data.draw(DASHES))
+
+    at = data.draw(st.integers(0, len(words) - 3))
+    text = written(words)
+    for parts in (others, words[at : at + 3], [*words[at : at + 2], "a"]):
+        quote = written(parts)
+        assert locate(quote, text) == slowly(quote, text), (quote, text)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [("a " * 9_990 + "b", "a "), ("A " + "a " * 9_990 + "b", "a "), ("a-\n" * 6_000 + "b", "a-\n")],
+)
+def test_a_long_quote_of_a_repeated_word_takes_time_in_proportion_to_the_text(
+    quote: str, text: str
+) -> None:
+    begun = time.thread_time()
+    assert locate(quote, text * 50_000) is DropReason.NOT_FOUND
+    # a tenth of that; where the quote was tried at each place, half a minute in which nothing else of the process ran
+    assert time.thread_time() - begun < 1.0
+
+
 @pytest.mark.parametrize(
     "quote",
     [
@@ -445,3 +497,18 @@ def test_a_sentence_that_was_not_read_whole_is_never_quoted(quote: str) -> None:
     assert locate(quote, text) is DropReason.UNREADABLE
     assert isinstance(locate("None left the trial.", text), Span)
     assert isinstance(locate("Falls were counted.", text), Span)
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\u202e", "\u2060", "\ufeff", "\u200f\u2066"])
+def test_a_quote_lacks_what_models_are_not_shown(sign: str) -> None:
+    text = f"Falls were counted.{sign} Adu{sign}lts took{sign} {sign}5 g of salt.{sign} None left."
+    found = locate("Adults took 5 g of salt.", text)
+    assert isinstance(found, Span)
+    assert text[found.start : found.end] == f"Adu{sign}lts took{sign} {sign}5 g of salt."
+    # and parts no word
+    assert locate("lts took 5 g of salt", text) is DropReason.CUTS_TOKEN
+    assert locate("Adu lts took 5 g of salt.", text) is DropReason.NOT_FOUND
+    denied = f"Salt did n{sign}ot lower the pressure. It was in{sign}effective in older adults."
+    assert locate("lower the pressure", denied) is DropReason.DROPS_NEGATION
+    assert locate("effective in older adults", denied) is DropReason.CUTS_TOKEN
+    assert locate(f"{sign}effective in older adults", denied) is DropReason.CUTS_TOKEN
