@@ -326,6 +326,7 @@ class _Tree:
     def text(self) -> str:
         """Return the words, in a line a block."""
         # here, since that package and PubMed's use modules of each other
+        from posology.corpus.gaps import Gaps
         from posology.corpus.jats.text import flat
 
         self._flush()
@@ -338,7 +339,7 @@ class _Tree:
                 title.text = None
             else:
                 title.text = f"{heading}{'' if heading[-1] in ':.?!' else ':'}{_JOIN}"
-        return flat(root).replace(f"{_JOIN}\n", " ").replace(_JOIN, "")
+        return Gaps.marked(flat(root)).replace(f"{_JOIN}\n", " ").replace(_JOIN, "")
 
     def _begin(self, name: str) -> Element:
         self._flush()

@@ -39,6 +39,8 @@ MATH = '<mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML"><mml:mfrac><mml
         (f"<jats:p>A ratio of <jats:inline-formula>{MATH}</jats:inline-formula>.</jats:p>", "A ratio of 1/2."),
         ('<p>Aged <img src="a.gif" alt="≥"/> 65</p>', "Aged ≥ 65"),
         ('<p>Aged <img src="a.gif"> 65</p>', f"Aged {UNREADABLE} 65"),
+        ("<jats:p>A ratio of <jats:inline-formula><jats:graphic/></jats:inline-formula> in all</jats:p>",
+         f"A ratio of {UNREADABLE} in all"),
         ("It <del>rose</del><ins>fell</ins>", f"It {UNREADABLE}fell"),
         ("It fell by 10<sup>9 cells", f"It fell by 10{UNREADABLE}9 cells"),
         ('fell<jats:xref ref-type="bibr" rid="b"><jats:sup>1</jats:sup></jats:xref>.', "fell[1]."),
