@@ -10,6 +10,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from posology.text._lexicon import words
+from posology.text.figures import Figure, figures
 from posology.text.sentences import split
 from posology.types import Sentence
 
@@ -43,6 +44,7 @@ _CONTRAST_WORDS = words("but whereas yet although though while however")
 _EVIDENCE = words("neither none evidence sign signs indication indications suggestion proof")
 
 _DASHES = "-‐‑‒–−"
+_MINUS = frozenset((*_DASHES, "minus"))
 _COMPARISONS = "<>≤≥±~≈∼≦≧⩽⩾≪≫∓+×" + _DASHES
 _COMPARING_WORDS = re.compile(
     r"\b(?:than|at least|at most|up to|below|above|under|over|exceeding|minus)\s+\Z", re.IGNORECASE
@@ -50,10 +52,6 @@ _COMPARING_WORDS = re.compile(
 _NUMBER = re.compile(r"[(\[]?[$€£]?[.·]?\d")
 #: After a number, over optional spaces, these belong to it: 50 %, 37 °C, 3 × 10⁵.
 _NUMBER_TAIL = re.compile(r"\s{0,3}[%‰°×^·]")
-#: Thousands parted by a space: "50 | 000 patients".
-_THOUSANDS_HEAD = re.compile(r"(?<!\d)\d{1,3}\Z")
-_THOUSANDS_GAP_HEAD = re.compile(r"(?<!\d)\d{1,3}\s\Z")
-_THOUSANDS_TAIL = re.compile(r"\s?\d{3}(?!\d)")
 
 #: Code points looked at before a quote: room for :data:`NEGATION_REACH` long words.
 _WINDOW = 120
@@ -78,27 +76,31 @@ def sentence_at(text: str, at: int) -> Sentence:
 def cuts_token(text: str, start: int, end: int) -> bool:
     """Return whether ``text[start:end]`` begins or ends within a word or a number.
 
-    Hyphenated words, ratios, ranges and units per unit (mg/kg) are one token each; so are a
-    number and its percent sign, its power of ten, its thousands.
+    Hyphenated words, ratios and ranges are one token each; so are a number and its percent sign, its power of ten, its
+    thousands; so is a unit (mm Hg, mg per kg).
     """
     if _is_inside(text, start) or _is_inside(text, end):
         return True
-    if text[end - 1].isdigit():
-        if _NUMBER_TAIL.match(text, end):
-            return True
-        if _THOUSANDS_TAIL.match(text, end) and _THOUSANDS_HEAD.search(text[max(0, end - 4) : end]):
-            return True
-    return bool(
-        _THOUSANDS_TAIL.match(text, start)
-        and _THOUSANDS_GAP_HEAD.search(text[max(0, start - 5) : start])
-    )
+    if text[end - 1].isdigit() and _NUMBER_TAIL.match(text, end):
+        return True
+    first, last = _figure_at(text, start), _figure_at(text, end)
+    if first is not None and first.number < start and not _drops_sign(text, first, start):
+        return True
+    if last is None or end <= last.number or _is_compared_after(last, end):
+        return False
+    return end != last.number_end
 
 
-def drops_comparison(text: str, start: int) -> bool:
-    """Return whether a quote from ``start`` begins with a number whose sign or comparison it leaves out.
+def drops_comparison(text: str, start: int, end: int) -> bool:
+    """Return whether ``text[start:end]`` leaves out the sign or the comparison of its first or last number.
 
-    Examples: "p < 0.05", "less than 5 mg".
+    Examples: "p < 0.05", "less than 5 mg", "65 years or older".
     """
+    first, last = _figure_at(text, start), _figure_at(text, end)
+    if first is not None and (start <= first.number or _drops_sign(text, first, start)):
+        return True
+    if last is not None and _is_compared_after(last, end):
+        return True
     if start and text[start] == "=" and text[start - 1] in "<>":
         return True
     if not _NUMBER.match(text, start):
@@ -107,6 +109,23 @@ def drops_comparison(text: str, start: int) -> bool:
     if _COMPARING_WORDS.search(before):
         return True
     return before.rstrip().endswith((*_COMPARISONS, "<=", ">="))
+
+
+def _figure_at(text: str, at: int) -> Figure | None:
+    """Return the figure that ``at`` splits."""
+    every = figures(text)
+    i = bisect_right(every, at, key=attrgetter("start")) - 1
+    return every[i] if i >= 0 and every[i].start < at < every[i].end else None
+
+
+def _drops_sign(text: str, figure: Figure, at: int) -> bool:
+    """Return whether the sign of a figure stands before ``at``, and its number behind."""
+    return figure.value < 0 and text[figure.number : at].strip().lower() in _MINUS
+
+
+def _is_compared_after(figure: Figure, at: int) -> bool:
+    """Return whether a figure's comparison stands behind ``at``, behind its number."""
+    return bool(figure.comparison) and figure.start == figure.number and figure.number_end <= at
 
 
 def drops_negation(text: str, start: int, end: int) -> bool:

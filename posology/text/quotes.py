@@ -63,7 +63,7 @@ class DropReason(StrEnum):
     TOO_SHORT = "too_short"
     #: begins or ends within a word or a number, or parts a number from its % or exponent
     CUTS_TOKEN = "cuts_token"  # noqa: S105 - a word of a text, no secret
-    #: leaves out the sign or the comparison in front of its first number
+    #: leaves out the sign or the comparison in front of its first number, or behind its last
     DROPS_COMPARISON = "drops_comparison"
     #: leaves out a negation that it begins or ends beside, or that governs it ("no evidence that")
     DROPS_NEGATION = "drops_negation"
@@ -341,7 +341,7 @@ def _objection(span: Span, text: str) -> DropReason | None:
         return DropReason.UNREADABLE
     if cuts_token(text, span.start, span.end):
         return DropReason.CUTS_TOKEN
-    if drops_comparison(text, span.start):
+    if drops_comparison(text, span.start, span.end):
         return DropReason.DROPS_COMPARISON
     if drops_negation(text, span.start, span.end):
         return DropReason.DROPS_NEGATION

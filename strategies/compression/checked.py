@@ -15,11 +15,11 @@ from functools import lru_cache
 
 from posology.text._edges import DOUBTS, NEGATIONS, drops_negation
 from posology.text._lexicon import words
+from posology.text.figures import lacking, names, uncompared
 from posology.text.quotes import Span, locate
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.wording.drugs import is_drug
-from strategies.compression.wording.figures import figures, names
 
 #: Share of a summary sentence's content words that a parallel source sentence has: it says the same or denies it.
 PARALLEL = 0.75
@@ -88,10 +88,7 @@ def bears_out(passage: Passage, sentence: str) -> bool:
     if isinstance(locate(sentence, passage.text), Span):
         return True
     source = f"{passage.title}\n{passage.text}" if passage.title else passage.text
-    known = figures(source)
-    if not all(any(stated.says(one) for one in known) for stated in figures(sentence)):
-        return False
-    if not names(sentence) <= names(source):
+    if lacking(sentence, source) or not names(sentence) <= names(source):
         return False
     if not drugs(sentence) <= terms(source):
         return False
@@ -144,11 +141,13 @@ def _singular(word: str) -> str:
 @lru_cache(maxsize=256)
 def _denies(text: str) -> bool:
     """Return whether a text has a negation or a doubt."""
-    return any(_is_denial(match[0].lower()) for match in _WORD.finditer(text))
+    return any(_is_denial(match[0].lower()) for match in _WORD.finditer(uncompared(text)))
 
 
 def _denies_alike(sentence: str, text: str) -> bool:
     """Return whether a sentence negates as often as a parallel sentence of the text, if there is one."""
+    # "no more than 5 mg" is "at most 5 mg"
+    sentence, text = uncompared(sentence), uncompared(text)
     wanted = {stem for stem, _, _ in _content(sentence, 0, len(sentence))}
     if len(wanted) < LEAST_CONTENT:
         return True

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from posology.seams import SupportJudge
+from posology.text.figures import spelt
 from posology.text.languages import foreign
 from posology.text.sentences import split
 from posology.types import (
@@ -201,7 +202,8 @@ def _pairs(case: _Case, question: str, excerpts: Mapping[str, Excerpt]) -> list[
     texts = [neighbourhood(one, excerpts[one.passage_id]) for one in case.quotes]
     if len(texts) > 1:
         texts.append(" ".join(one.quote for one in case.quotes))
-    return [(claim, text) for text in dict.fromkeys(texts)]
+    # it has seen "65 years or older" more often than "≥65 years"
+    return [(spelt(claim, text), text) for text in dict.fromkeys(texts)]
 
 
 def neighbourhood(citation: Citation, excerpt: Excerpt) -> str:

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from posology.text.figures import any_stated, blanked, lacking, names
 from posology.text.quotes import Span, locate
 from posology.types import Passage, Rule
 from strategies.compression.checked import drugs, negates_alike, stems, terms
-from strategies.compression.wording.figures import figures, names
 from strategies.support.lexicon import DIRECTIONS, populations
 
 #: content words that a quote shares with its sentence, at least; of a sentence with fewer, all
@@ -48,7 +48,7 @@ def touches(claim: str, sentence: str) -> bool:
     wanted = stems(claim)
     if len(wanted & stems(sentence)) >= min(LEAST_SHARED, len(wanted)):
         return True
-    return any(one.says(other) for one in figures(claim) for other in figures(sentence))
+    return any_stated(claim, sentence)
 
 
 def around_of(passages: Iterable[Passage]) -> str:
@@ -67,8 +67,7 @@ def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Rule]:
     if repeats(claim, quotes):
         return
     text = "\n\n".join(quotes)
-    known = figures(text)
-    if not all(any(stated.says(one) for one in known) for stated in figures(claim)):
+    if lacking(claim, text):
         yield Rule.NUMBER
     if not drugs(claim) <= terms(text if drugs(text) else around):
         yield Rule.DRUG
@@ -96,7 +95,8 @@ def failures(claim: str, quotes: Sequence[str], around: str) -> tuple[Rule, ...]
 @lru_cache(maxsize=256)
 def pointings(text: str) -> tuple[Pointing, ...]:
     """Return the words of direction of a text, in order, with the stems around them."""
-    said = [one[0].lower() for one in _WORD.finditer(text)]
+    # "no more than 5 mg" points nowhere
+    said = [one[0].lower() for one in _WORD.finditer(blanked(text))]
     return tuple(
         Pointing(
             pair=DIRECTIONS[word][0],

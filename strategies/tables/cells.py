@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from posology.text.figures import Figure, blanked, figures
 from posology.types import Backing, Citation, Excerpt
 from posology.types.tables import Confidence, Document, Field, FieldKind, Screening
 from prompts.tables.cells import CellReply
 from strategies.citing import Claim, cite, named
-from strategies.compression.wording.figures import figures
 
 
 class Gap(StrEnum):
@@ -108,14 +108,15 @@ def verified(field: Field, reply: CellReply | None, excerpts: Sequence[Excerpt])
 def merged(parts: Sequence[Cell]) -> Cell:
     """Return the cell of a document by those of its parts, in order.
 
-    Equal values become one with the quotes of all. Of different values, the one stands that most parts report, then the one
+    Equal values, whose numbers are compared by value, become one with the quotes of all. Of different values, the one stands that most parts report, then the one
     with the higher confidence, then the first; the others are kept beside it. Without a value, the first reason stands that
     is more than "not reported".
     """
-    groups: dict[str, list[Cell]] = {}
+    groups: dict[tuple[tuple[Figure, ...], str], list[Cell]] = {}
     for one in parts:
         if one.value is not None:
-            groups.setdefault(one.value.casefold(), []).append(one)
+            words = " ".join(blanked(one.value).casefold().split())
+            groups.setdefault((figures(one.value), words), []).append(one)
     if not groups:
         return next((one for one in parts if one.gap is not Gap.NOT_REPORTED), parts[0])
     order = sorted(groups.values(), key=lambda some: (-len(some), min(map(_rank, some))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from posology.text.figures import COUNT
 from posology.types import SentenceRole
 from posology.types.tables import VERDICTS, Cue, Field, FieldKind
 
@@ -14,7 +15,7 @@ _PEOPLE = (
     "patients|participants|subjects|volunteers|adults|adolescents|children|infants|neonates|women|men|individuals|people|"
     "students|families"
 )
-_COUNT = r"(?P<value>\d{1,3}(?:,\d{3})+|\d+)"
+_COUNT = rf"(?P<value>{COUNT})"
 _JOINED = "randomi[sz]ed|enrolled|recruited|included|allocated|assigned|entered"
 
 #: population, intervention, comparator and outcome of a study, its effect, design, size and funding

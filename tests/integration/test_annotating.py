@@ -217,7 +217,7 @@ def test_a_damaged_model_is_named(tmp_path: Path, embedder: HashEmbedder) -> Non
     damaged = Learned(annotator=Annotator().name, passages=100, data=b"oops")
     keep_learned(index.connection, damaged)
     keep_learned(index.connection, damaged)
-    with pytest.raises(IndexFault, match=r"self-information-2:ngram-3-2 .*damaged"):
+    with pytest.raises(IndexFault, match=r"self-information-3:ngram-3-2 .*damaged"):
         ingest(
             [write(tmp_path / "a.jsonl", 1)],
             index,
@@ -232,12 +232,12 @@ def test_the_command_annotates_by_n_grams_or_by_the_model_that_is_named(
     path = write(tmp_path / "a.jsonl", 1, 2)
     by_ngrams, by_model = tmp_path / "ngrams", tmp_path / "model"
     run_ingest([path], Settings(), Target(place=str(by_ngrams), embedder=str(tiny_encoder)))
-    assert Index.open(by_ngrams).meta.annotator == "self-information-2:ngram-3-2"
+    assert Index.open(by_ngrams).meta.annotator == "self-information-3:ngram-3-2"
     model = str(save_tiny_language_model(tmp_path / "gpt"))
     settings = Settings(POSOLOGY_SELF_INFORMATION=model)
     run_ingest([path], settings, Target(place=str(by_model), embedder=str(tiny_encoder)))
     index = Index.open(by_model)
-    assert str(index.meta.annotator).startswith("self-information-2:gpt2:")
+    assert str(index.meta.annotator).startswith("self-information-3:gpt2:")
     assert read_learned(index.connection) is None
     # it knows nothing of English: every letter is news
     assert told(index, 1).information.min() > 15

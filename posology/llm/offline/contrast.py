@@ -15,6 +15,7 @@ from posology.llm.offline.choice import Said, Scores
 from posology.llm.offline.scores import Scored
 from posology.llm.offline.wording import Stance, asks_for_a_side, coverage, is_question, stance
 from posology.seams import SupportJudge
+from posology.text.figures import Figure, blanked, figures
 from posology.types import Call
 
 #: A sentence with less of the question's words, its title's included, is about something else: the
@@ -124,10 +125,13 @@ def _by_answers(call: Call, said: Sequence[Said], limits: Limits) -> Contrast | 
     """
     groups: list[list[Said]] = []
     for one in said:
-        if one.sentence.score < limits.answers or not 0 < len(_key(call, one)) <= LONGEST:
+        if (
+            one.sentence.score < limits.answers
+            or not 0 < len(_content(_answer(call, one))) <= LONGEST
+        ):
             continue
         for group in groups:
-            if _same(_key(call, group[0]), _key(call, one)):
+            if _same(_key(_answer(call, group[0])), _key(_answer(call, one))):
                 group.append(one)
                 break
         else:
@@ -149,9 +153,17 @@ def _answer(call: Call, one: Said) -> str:
     return one.span.of(call.excerpts[one.sentence.excerpt].passage.text)
 
 
-def _key(call: Call, one: Said) -> frozenset[str]:
-    """Return the words that an answer is compared by."""
-    return _content(_answer(call, one))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Key:
+    """Figures and other words of an answer, which are compared with those of another."""
+
+    figures: tuple[Figure, ...]
+    #: its other words
+    words: frozenset[str]
+
+
+def _key(text: str) -> _Key:
+    return _Key(figures=figures(text), words=_content(blanked(text)))
 
 
 def _content(text: str) -> frozenset[str]:
@@ -162,21 +174,35 @@ def _numeric(call: Call, one: Said) -> bool:
     return any(letter.isdigit() for letter in _answer(call, one))
 
 
-def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+def _same(one: _Key, other: _Key) -> bool:
     """Return whether two answers have a number in common, if both have any, and most words or all of one of them."""
-    common = one & other
-    numbers = [{word for word in words if word[0].isdigit()} for words in (one, other)]
-    if all(numbers) and not set.intersection(*numbers):
+    if one.figures and other.figures and not any(_agrees(n, other.figures) for n in one.figures):
         return False
-    return one <= other or other <= one or 2 * len(common) > COMMON * (len(one) + len(other))
+    mine, others = one.words, other.words
+    return (
+        mine <= others
+        or others <= mine
+        or 2 * len(mine & others) > COMMON * (len(mine) + len(others))
+    )
+
+
+def _agrees(figure: Figure, others: Sequence[Figure]) -> bool:
+    """Return whether a number is one of others by its value; comparisons aside, and units if one has none."""
+    bare = replace(figure, comparison="")
+    return any(
+        bare.says(replace(one, comparison=""))
+        or (one.size == figure.size and not (one.unit and figure.unit))
+        for one in others
+    )
 
 
 def _named(call: Call, one: Said, other: Said) -> bool:
-    """Return whether the shown text behind one of two answers has the words of the other."""
-    return any(
-        _key(call, answer) <= _content(_shown(call, place))
-        for answer, place in ((one, other), (other, one))
-    )
+    """Return whether the shown text behind one of two answers has the words and numbers of the other."""
+    for answer, place in ((one, other), (other, one)):
+        key, shown = _key(_answer(call, answer)), _key(_shown(call, place))
+        if key.words <= shown.words and all(_agrees(n, shown.figures) for n in key.figures):
+            return True
+    return False
 
 
 def _shown(call: Call, one: Said) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from posology.llm.offline.choice import PROBABILITY, Scores, choose
 from posology.llm.offline.scores import Scored
+from posology.text.figures import figures
 from posology.text.numbering import name, numbered
 from posology.text.roles.headings import stated
 from posology.types import Call, Excerpt, Sentence
@@ -23,7 +24,6 @@ from posology.types.tables import Confidence, Cue, Field, FieldKind
 _LONGEST = 40
 #: probabilities from which on a value has high and medium confidence: a choice, not fitted
 _HIGH, _MEDIUM = 0.75, 0.5
-_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:\.\d{1,9})?(?![\w.]{0,9}\d)")
 _WORD = re.compile(r"[a-z]+")
 #: letters of a word that are compared: "randomised" is "randomized"
 _STEM = 6
@@ -80,7 +80,7 @@ def _by_cues(field: Field, excerpts: Sequence[Excerpt]) -> _Found | None:
                 value = None if match is None else _cued(field, cue, text, match)
                 if value is not None:
                     found.append(_Found(excerpt=place, sentence=sentence, value=value))
-        if field.kind is FieldKind.NUMBER and len({one.value for one in found}) > 1:
+        if field.kind is FieldKind.NUMBER and len({figures(one.value) for one in found}) > 1:
             return None
         if found:
             return found[0]
@@ -132,7 +132,7 @@ def _value(field: Field, best: Scored, scores: Scores, excerpts: Sequence[Excerp
     words = sentence if span is None else span.of(text)
     match field.kind:
         case FieldKind.NUMBER:
-            return _only(_NUMBER.findall(words)) or _only(_NUMBER.findall(sentence))
+            return _number(words) or _number(sentence)
         case FieldKind.CHOICE:
             return _chosen(field.choices, sentence)
         case FieldKind.TEXT:
@@ -144,9 +144,14 @@ def _holds(best: Scored, excerpt: int, span: Sentence) -> bool:
     return excerpt == best.excerpt and inside
 
 
-def _only(found: Sequence[str]) -> str | None:
-    different = set(found)
-    return different.pop() if len(different) == 1 else None
+def _number(text: str) -> str | None:
+    """Return the number of a text as it is written in digits; ``None``: there is none, or several."""
+    found = {
+        (one.value, one.unit): written
+        for one in figures(text)
+        if any(map(str.isdecimal, written := text[one.number : one.number_end]))
+    }
+    return found.popitem()[1] if len(found) == 1 else None
 
 
 def _chosen(choices: Sequence[str], sentence: str) -> str | None:

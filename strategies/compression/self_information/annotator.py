@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Version of phrases and their scores; raise it when either changes.
-VERSION = 2
+VERSION = 3
 
 
 class Scorer(Protocol):

@@ -13,10 +13,13 @@ but not where the next clause could be read without a negation that governs it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from posology.text._edges import GOVERNING_REACH, NEGATION_REACH, drops_negation
+from posology.text.figures import figures
 from posology.types import Sentence
 from strategies.compression.wording.cues import Cue, cue
 
@@ -86,23 +89,43 @@ def segment(text: str, sentences: Sequence[Sentence]) -> Segments:
     return found
 
 
-def telling(words: Sequence[str]) -> tuple[list[bool], list[bool]]:
+def telling(
+    text: str, sentence: Sentence, spans: Sequence[tuple[int, int]]
+) -> tuple[list[bool], list[bool]]:
     """Return the bonds and the protection of the words of one sentence, consistent with :func:`segment`.
 
     Args:
-        words: runs of characters without white space, in order.
+        text: the passage's text.
+        sentence: the sentence.
+        spans: of its words, runs of characters without white space, in order.
 
     Returns:
         Whether each word is held together with the next; and whether it is part of a number, negation, doubt,
         comparison or drug name, without which its clause must not be shown.
     """
-    cues = _cues_of(words)
+    cues = _cues_of(text[start:end] for start, end in spans)
     held, _ = _held(cues)
     marked = [bool(now & (_PROTECTS | _DRUG)) for now in cues]
+    for first, last in _figures(text, sentence, spans, cues):
+        held[first:last] = b"\1" * (last - first)
+        marked[first : last + 1] = [True] * (last + 1 - first)
     for i, now in enumerate(cues[:-1]):
         if now & _DENIES and cues[i + 1] & _ONLY:
             marked[i] = bool(now & (_PROTECTS | _DRUG) & ~_DENIES)
     return [bool(one) for one in held], marked
+
+
+def _figures(
+    text: str, sentence: Sentence, spans: Sequence[tuple[int, int]], cues: Iterable[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last word of each figure of several words: "65 years or older"."""
+    if not any(now & _NUMBER for now in cues):
+        return
+    for one in figures(sentence.of(text)):
+        start, end = one.start + sentence.start, one.end + sentence.start
+        first = bisect_right(spans, start, key=itemgetter(0)) - 1
+        if first >= 0 and spans[first][1] < end:
+            yield first, bisect_left(spans, end, key=itemgetter(0)) - 1
 
 
 def _cues_of(words: Iterable[str]) -> list[int]:
@@ -123,6 +146,8 @@ def _add(
     """Append one sentence whose first clause is ``clause``; return its last clause."""
     cues = _cues_of(text[start:end] for start, end in spans)
     held, governs = _held(cues)
+    for first, last in _figures(text, sentence, spans, cues):
+        held[first:last] = b"\1" * (last - first)
     base, begin = len(found.starts), len(found.phrases)
     found.sentences.append(base)
     found.starts.extend(start for start, _ in spans)

@@ -54,7 +54,7 @@ class Words:
         starts = np.array(found.starts, np.int32)
         ends = np.array(found.ends, np.int32)
         n = len(starts)
-        held, marked = telling([text[a:b] for a, b in zip(found.starts, found.ends, strict=True)])
+        held, marked = telling(text, sentence, list(zip(found.starts, found.ends, strict=True)))
         turns = np.zeros(n, np.bool_)
         clauses = np.array(found.clauses, np.int32)
         turns[np.array(found.phrases, np.intp)] = np.diff(clauses, prepend=-1) > 0

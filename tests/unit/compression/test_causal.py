@@ -79,7 +79,7 @@ def test_nothing_is_learned(scorer: CausalScorer) -> None:
 def test_its_name_says_which_weights(folder: Path, scorer: CausalScorer) -> None:
     assert scorer.name.startswith("gpt2:")
     assert scorer.name.endswith(":32")
-    assert make_annotator(str(folder)).name == f"self-information-2:{scorer.name}"
+    assert make_annotator(str(folder)).name == f"self-information-3:{scorer.name}"
 
 
 @pytest.mark.parametrize("model", ["nobody/has-this", "no name", "/"])

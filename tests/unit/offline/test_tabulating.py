@@ -58,6 +58,8 @@ def test_numbers_that_differ_are_not_chosen_from() -> None:
     two = "We randomised 84 patients. In the second part we randomised 90 patients."
     number = next(one for one in PICO if one.name == "n")
     assert filled(two, [number])["n"]["value"] is None
+    same = "We randomised 1,204 patients. Of 1\u2009204 patients, 3 left."
+    assert filled(same, [number])["n"]["value"] == "1,204"
 
 
 @pytest.mark.parametrize("text", ["It rained.", ABSTRACT])

@@ -123,6 +123,10 @@ def test_equal_values_of_parts_are_one_and_others_stay_visible() -> None:
     assert [(other.value, len(other.citations)) for other in one.others] == [("b", 1)]
     assert merged([cell("a", "low"), cell("b", "high")]).value == "b"
     assert merged([cell("a"), cell("b")]).value == "a"
+    one = merged(
+        [cell("5 mg daily"), cell("5\u00a0mg Daily", place=1), cell("5 µg daily", place=2)]
+    )
+    assert (one.value, len(one.citations), len(one.others)) == ("5 mg daily", 2, 1)
 
 
 def test_without_a_value_the_reason_that_says_most_stands() -> None:

@@ -138,6 +138,12 @@ def test_what_is_forgiven_and_what_is_not(quote: str, expected: str | DropReason
         ("5 mg was given", "less than 5 mg was given", DropReason.DROPS_COMPARISON),
         ("0.05 was the limit", "p < 0.05 was the limit", DropReason.DROPS_COMPARISON),
         ("2 was the error", "5 ± 2 was the error", DropReason.DROPS_COMPARISON),
+        ("rose by 7.2 mm", "It rose by 7.2 mm Hg at noon", DropReason.CUTS_TOKEN),
+        ("was 150 × 10⁹", "It was 150 × 10⁹/L", DropReason.CUTS_TOKEN),
+        ("held 10", "It held 10\u2009000 adults", DropReason.CUTS_TOKEN),
+        ("000 adults", "It held 10\u00a0000 adults", DropReason.CUTS_TOKEN),
+        ("aged 65 years", "They were aged 65 years or older", DropReason.DROPS_COMPARISON),
+        ("aged 65", "They were aged 65 and over", DropReason.DROPS_COMPARISON),
         ("the dose was 50", "the dose was 50.5 mg", DropReason.CUTS_TOKEN),
         ("the dose was 50.", "the dose was 50.5 mg", DropReason.CUTS_TOKEN),
         ("the dose was 50", "the dose was 50,000 units", DropReason.CUTS_TOKEN),
@@ -164,6 +170,12 @@ def test_what_is_forgiven_and_what_is_not(quote: str, expected: str | DropReason
 )
 def test_meaning_changes_are_refused(quote: str, text: str, reason: DropReason | None) -> None:
     assert locate(quote, text) is (reason or DropReason.DROPS_NEGATION)
+
+
+def test_a_comparison_behind_a_number_may_be_quoted() -> None:
+    text = "They were aged 65 years or older, and took 7.2 mm Hg off."
+    assert isinstance(locate("aged 65 years or older", text), Span)
+    assert isinstance(locate("took 7.2 mm Hg", text), Span)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,248 @@
+"""Figures: the numbers of a text with comparison, sign and unit, normalised so that texts can be compared.
+
+``1,204``, ``1 204`` and ``1204`` are equal, as are ``5 mg``, ``5-mg`` and ``0.005 g``, ``150 × 10⁹/L`` and
+``150 x 10^9 per litre``, and ``≥ 65 years`` and "65 years or older"; ``15 mg`` and ``15 mg/kg`` differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import lru_cache
+
+from posology.text.figures.comparisons import after, before
+from posology.text.figures.numerals import COUNT, Numeral, numerals_of, shifted
+from posology.text.figures.units import TIMES, Unit, unit
+
+__all__ = [
+    "COUNT",
+    "Figure",
+    "any_stated",
+    "blanked",
+    "figures",
+    "lacking",
+    "names",
+    "spelt",
+    "uncompared",
+]
+
+#: One character for each, so that offsets stay: what journals write in place of ASCII.
+_FOLD = {0xFF01 + i: 0x21 + i for i in range(94)} | {
+    ord(char): ord(plain)
+    for chars, plain in (
+        (
+            "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b\u202f\u205f\u2060\u3000\ufeff",
+            " ",
+        ),
+        ("‐‑‒", "-"),
+        ("‧∙⋅•", "·"),
+        ("∕⁄", "/"),
+        ("✕⨯", "×"),
+        ("ºᵒ˚", "°"),
+        ("’‘", "'"),
+        ("μ", "µ"),
+        # the one letter that is longer in lower case
+        ("İ", "I"),
+    )
+    for char in chars
+}
+_LISTED = re.compile(
+    r"\s*-?\s*(?:,|and|or|to|through|[-–—−/±]|\+/-|vs\.?|versus|,\s*(?:and|or))\s*", re.IGNORECASE
+)
+_RAISED = re.compile(r"[⁻⁺⁰¹²³⁴-⁹]+|\^\(?[-−–+]?\d+\)?")
+#: "-5", but not "10-5", "minus 5", "a change of − 5", but not "10 mg − 15 mg"
+_SIGN = re.compile(
+    r"(?:(?<![^\W_)\]%°])(?P<beside>[-–−])|(?:\b(?:of|by|to|was|were|is|from|and|between)\s|[(\[=<>≤≥,;:]\s?|\A)(?P<minus>−)\s"
+    r"|\b(?P<word>minus)\s)\Z",
+    re.IGNORECASE,
+)
+_CURRENCY = re.compile(r"[$€£¥]\s?\Z")
+_NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/][^\W_]+)*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A number in a text, with its comparison and unit."""
+
+    #: in base units: 5 mg is 0.005
+    value: Decimal
+    #: ``<``, ``≤``, ``>``, ``≥`` or ``≠``; empty: none
+    comparison: str = ""
+    #: base units of its unit, the counted one first: ``("g", "d", "g")`` for mg/kg/day; empty: no known unit
+    unit: tuple[str, ...] = ()
+    #: the number in its own unit
+    size: Decimal = field(default=Decimal(0), compare=False)
+    #: first code point, its comparison included
+    start: int = field(default=0, compare=False)
+    #: first code point of the number, its sign included
+    number: int = field(default=0, compare=False)
+    #: one past the number without its unit
+    number_end: int = field(default=0, compare=False)
+    #: one past the last code point, unit and comparison included
+    end: int = field(default=0, compare=False)
+
+    def says(self, other: Figure) -> bool:
+        """Return whether it states the same amount as ``other``, as far as both are explicit.
+
+        A duration may lack its unit, and a rate its time.
+        """
+        if self.value != other.value or self.comparison != other.comparison:
+            return False
+        if not self.unit or not other.unit:
+            return not _essential(self.unit) and not _essential(other.unit)
+        if self.unit[0] != other.unit[0]:
+            return False
+        (by, per), (other_by, other_per) = _divisors(self.unit), _divisors(other.unit)
+        return by == other_by and (not per or not other_per or per == other_per)
+
+
+@lru_cache(maxsize=256)
+def figures(text: str) -> tuple[Figure, ...]:
+    """Return the numbers of a text, in digits or words, in order; not those of names such as ``IL-6``."""
+    text = text if text.isascii() else text.translate(_FOLD)
+    lower = text.lower()
+    found: list[Figure] = []
+    for numeral in sorted(numerals_of(lower), key=lambda one: one.start):
+        if not found or numeral.start >= found[-1].end:
+            found.append(_figure(text, numeral))
+    if not found:
+        return ()
+    _share_units(text, found)
+    compared = before(lower)
+    for i, one in enumerate(found):
+        if one.number in compared:
+            sign, start = compared[one.number]
+            last = found[i - 1].end if i else 0
+            found[i] = replace(one, comparison=sign, start=max(start, last))
+    for i in range(len(found) - 1):
+        # a blood pressure: "≥ 140/90" is "140/90 or above"
+        if text[found[i].number_end : found[i + 1].number] == "/":
+            sign = found[i].comparison or found[i + 1].comparison
+            found[i : i + 2] = [replace(one, comparison=sign) for one in found[i : i + 2]]
+    return tuple(found)
+
+
+def lacking(claim: str, source: str) -> tuple[Figure, ...]:
+    """Return the figures of a claim that a source does not state.
+
+    A number without any words, as in a table's cell, has no unit that could differ.
+    """
+    stated = figures(claim)
+    known = figures(source) if stated else ()
+    if len(stated) == 1 and not stated[0].unit and not blanked(claim).strip():
+        known += tuple(replace(one, value=one.size, unit=()) for one in known if one.unit)
+    return tuple(one for one in stated if not any(one.says(other) for other in known))
+
+
+def any_stated(claim: str, source: str) -> bool:
+    """Return whether a source states any figure of a claim."""
+    return len(lacking(claim, source)) < len(figures(claim))
+
+
+def spelt(claim: str, source: str) -> str:
+    """Return a claim with its figures spelt as a source spells them: ``≥65 years`` as "65 years or older"."""
+    # not those of a list, whose unit stands behind its last
+    whole = [one for one in reversed(figures(source)) if one.end > one.number_end or not one.unit]
+    known = {one: source[one.start : one.end] for one in whole}
+    parts: list[str] = []
+    last = 0
+    for one in figures(claim):
+        if one in known:
+            parts += (claim[last : one.start], known[one])
+            last = one.end
+    return "".join((*parts, claim[last:]))
+
+
+@lru_cache(maxsize=256)
+def blanked(text: str) -> str:
+    """Return a text with spaces in place of its figures, their comparisons and units."""
+    return _without(text, [(one.start, one.end) for one in figures(text)])
+
+
+@lru_cache(maxsize=256)
+def uncompared(text: str) -> str:
+    """Return a text with spaces in place of the comparisons before its figures: "no more than 5 mg" denies nothing."""
+    return _without(text, [(one.start, one.number) for one in figures(text)])
+
+
+@lru_cache(maxsize=256)
+def names(text: str) -> frozenset[str]:
+    """Return the words of letters and digits, such as ``IL-6`` and ``BMS-986165``, lower case, without hyphens."""
+    return frozenset(re.sub(r"[-‐‑–]", "", m[0]).lower() for m in _NAME.finditer(blanked(text)))
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    last = 0
+    for start, end in spans:
+        parts += (text[last:start], " " * (end - start))
+        last = end
+    return "".join((*parts, text[last:]))
+
+
+def _figure(text: str, numeral: Numeral) -> Figure:
+    """Return a number with its sign, its unit and the comparison behind it."""
+    comparison, end = after(text, numeral.end)
+    found = unit(text, end, digits=numeral.digits)
+    if raised := _RAISED.match(text, end):
+        # a power of another number than ten, or a reference: it equals itself alone
+        found = Unit(parts=(raised[0],), power=0, end=raised.end())
+    elif currency := _CURRENCY.search(text, max(0, numeral.start - 2), numeral.start):
+        by = found.parts[1:] if found and found.parts[0] == "1" else ()
+        found = Unit(parts=(currency[0][0], *by), power=0, end=found.end if found and by else end)
+    if found:
+        end = found.end
+    if not comparison:
+        comparison, end = after(text, end)
+    sign = _SIGN.search(text, max(0, numeral.start - 10), numeral.start)
+    value = numeral.value.copy_negate() if sign else numeral.value
+    start = sign.start(sign.lastgroup or 0) if sign else numeral.start
+    return Figure(
+        value=shifted(value, found.power) if found else value,
+        comparison=comparison,
+        unit=found.parts if found else (),
+        size=value,
+        start=start,
+        number=start,
+        number_end=numeral.end,
+        end=end,
+    )
+
+
+def _share_units(text: str, found: list[Figure]) -> None:
+    """Give the unit of a list's last number to all: "5, 10 and 20 mg"; in "0.48, 95% CI" it is none of the first."""
+    listed = False
+    for i in range(len(found) - 2, -1, -1):
+        one, following = found[i], found[i + 1]
+        between = text[one.end : following.start]
+        own = not listed
+        listed = False
+        if one.unit or not following.unit or not _LISTED.fullmatch(between):
+            continue
+        if following.unit == ("%",) and own and between.strip() == ",":
+            continue
+        if "/" in between and following.unit[0].startswith("person"):
+            continue
+        power = _exponent(following.value) - _exponent(following.size)
+        found[i] = replace(one, value=shifted(one.value, power), unit=following.unit)
+        listed = True
+
+
+def _exponent(value: Decimal) -> int:
+    return int(value.as_tuple().exponent)
+
+
+def _essential(parts: tuple[str, ...]) -> bool:
+    """Return whether a unit may not be left out: that of a duration may, and the time of a count."""
+    return bool(parts) and not (
+        parts[0] in TIMES or (parts[0] == "1" and TIMES.issuperset(parts[1:]))
+    )
+
+
+def _divisors(parts: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return what a unit is counted by, but for times, and times."""
+    return [one for one in parts[1:] if one not in TIMES], [
+        one for one in parts[1:] if one in TIMES
+    ]
