@@ -22,7 +22,7 @@ SIGNS = {PICTURE: "picture in a line of text"}
 
 _LOST = "character that the file itself has lost, or that is none of its encoding"
 _FIRST = 0x100000
-#: kinds that are told apart, and those that a bad record names
+#: kinds that are counted by name, and those that a bad record names
 _KINDS, _NAMED = 1_000, 5
 #: characters before the first place of a kind that are shown, so that it can be found
 _BEFORE = 40

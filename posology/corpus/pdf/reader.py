@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from posology.corpus.drafts import Broken, Draft, Wrong, file_id, file_title, parts
-from posology.corpus.items import sentence
-from posology.corpus.optional import OptionalReader
+from posology.corpus import decoding
+from posology.corpus.drafts import Broken, Draft, Wrong, counted, file_id, file_title, parts, placed
+from posology.corpus.items import Item, sentence
 from posology.corpus.pdf.blocks import Block, Role, blocks, body_size, paragraphs
 from posology.corpus.pdf.layout import Line, lines
 from posology.corpus.pdf.lines import joined, learn
@@ -18,6 +18,7 @@ from posology.corpus.pdf.process import Unreadable, glyphs
 from posology.corpus.pdf.title import titled
 from posology.corpus.pieces import Piece, pack
 from posology.corpus.references.standing import says_retracted
+from posology.errors import ReaderUnavailable
 from posology.types import Pages, Passage
 
 SUFFIXES = (".pdf",)
@@ -56,10 +57,32 @@ def _drafts(path: Path) -> Iterator[Draft]:
     yield from parts(pack(_pieces(found, known)), of=article)
 
 
-READER = OptionalReader(
-    drafts=_drafts, module="pypdfium2", package="pypdfium2", extra="pdf", files="PDF files"
-)
-read, count, require = READER.read, READER.count, READER.require
+def require() -> None:
+    """Check that the package that reads PDF is installed.
+
+    Raises:
+        ReaderUnavailable: it is not.
+    """
+    decoding.require("pypdfium2", package="pypdfium2", extra="pdf", files="PDF files")
+
+
+def read(path: Path, *, after: int = 0) -> Iterator[Item]:
+    """Return the items of a file; see :mod:`posology.corpus.items`.
+
+    Raises:
+        ReaderUnavailable: the package is not installed.
+    """
+    require()
+    return placed(_drafts(path), path=path, after=after)
+
+
+def count(path: Path) -> int:
+    """Return the number of passages; 0 if the package is not installed."""
+    try:
+        require()
+    except ReaderUnavailable:
+        return 0
+    return counted(_drafts(path))
 
 
 def _read(path: Path) -> tuple[Sequence[Sequence[Line]], str, Sequence[Wrong]]:

@@ -1,4 +1,4 @@
-"""What is drawn in a Word document: text boxes are read, and for the rest that stands in a line there is a sign."""
+"""Drawings in a Word document: text boxes are read, and for the rest that stands in a line there is a sign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Word shows of its XML: of alternatives one, and nothing that was deleted, moved away or hidden as a whole."""
+"""The part of a document's XML that Word shows: of alternatives one, and nothing that was deleted, moved away or hidden as a whole."""
 
 from __future__ import annotations
 
