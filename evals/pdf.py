@@ -1,50 +1,70 @@
-"""Reads PDFs with known text: titles, sentences and pages that are right, and pages per second, before and now.
+"""Reads PDFs with known text: titles, sentences and pages that are right, and pages per second.
 
-Usage: ``python -m evals.pdf``. "Before" is pypdf, as :mod:`evals.pdf_before` read with it. Of pdfminer.six and
-pdfplumber, where they are installed, the plain text is taken: its titles and pages are not compared.
+Usage: ``python -m evals.pdf [--files]``. With an earlier tree before this one, the same files are read as that one reads
+them: ``PYTHONPATH=EARLIER:. python -m evals.pdf``, where ``EARLIER`` is a folder that holds that tree's ``posology`` alone,
+from another folder. A sentence counts where it is one of the passages', whole and in order. A *false* one is a readable
+sentence of the passages that is none of the file.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import statistics
 import sys
 import tempfile
+import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from evals import pdf_before
-from evals.pdf_samples import NAMES, sample
-from evals.pdf_sheet import Sample
 from posology.corpus import pdf
 from posology.corpus.drafts import file_title
 from posology.corpus.items import Item, Record
-from posology.errors import BadFile
+from posology.errors import BadFile, BadRecord
 from posology.text.sentences import split
 from posology.types import Passage
+from tests.support.pdfs.articles import ARTICLES
+from tests.support.pdfs.glyphs import GLYPHS, HIDDEN
+from tests.support.pdfs.marked import HEADS, LISTS, MARKS, NUMBERS
+from tests.support.pdfs.sheet import Sample
 
 #: repetitions of the reading whose speed is measured
 TIMES = 5
 #: the file by which speed is measured, and its pages
 DENSE, DENSE_PAGES = "30 pages", 30
+KINDS: Mapping[str, Mapping[str, Callable[[], Sample]]] = {
+    "articles": ARTICLES,
+    "numbers of lines": NUMBERS,
+    "numbers that are none of lines": LISTS,
+    "watermarks and stamps": MARKS,
+    "glyphs": GLYPHS,
+    "hidden text": HIDDEN,
+    "running heads": HEADS,
+}
+_UNKNOWN = "\ufffd"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
-    """What a reader found in one file."""
+    """Counts of what the reader finds in one file."""
 
     #: whether the title of every passage is exactly right
     title: bool
-    #: share of the sentences that are sentences of passages, in the order of the file
-    sentences: float
-    #: share of the sentences found whose pages are right
-    pages: float
+    #: number of sentences to find: without a glyph that has no Unicode
+    wanted: int
+    #: those that are sentences of passages, in the order of the file
+    found: int
+    #: those of the found whose pages are right
+    pages: int
     #: sentences that stand in the passages more than once
     twice: int
+    #: what no passage should have: heads, watermarks of several pages, hidden text
+    kept: tuple[str, ...]
+    #: sentences of the passages that are none of the file
+    false: tuple[str, ...]
+    #: pages that bad records name
+    bad: tuple[int, ...]
     #: reason why nothing is read; ``None``: something is
     refused: str | None
 
@@ -65,25 +85,32 @@ def score(made: Sample, read: Callable[[Path], Iterator[Item]], path: Path) -> S
     title = made.title or file_title(path, *pdf.SUFFIXES)
     found = [one for passage in passages for one in _sentences(passage)]
     text = "\n".join(" ".join(passage.text.split()) for passage in passages)
-    order = _in_order([text for text, _, _ in made.sentences], [one.text for one in found])
-    right = sum(found[j].pages == made.sentences[i][1:] for i, j in order)
+    known = {sentence for sentence, _, _ in made.sentences}
+    wanted = [one for one in made.sentences if _UNKNOWN not in one[0]]
+    order = _in_order([sentence for sentence, _, _ in wanted], [one.text for one in found])
     return Score(
         title=bool(passages) and all(passage.title == title for passage in passages),
-        sentences=len(order) / len(made.sentences) if made.sentences else 1.0,
-        pages=right / len(order) if order else 0.0,
-        twice=sum(text.count(one) > 1 for one, _, _ in made.sentences),
+        wanted=len(wanted),
+        found=len(order),
+        pages=sum(found[j].pages == wanted[i][1:] for i, j in order),
+        twice=sum(text.count(sentence) > 1 for sentence in known),
+        kept=tuple(one for one in made.absent if one in text),
+        # a line without an end is a head, or authors
+        false=tuple(
+            one.text
+            for one in found
+            if one.text.endswith(".") and one.text not in known and _UNKNOWN not in one.text
+        ),
+        bad=tuple(
+            int((item.record or "").split()[-1]) for item in items if isinstance(item, BadRecord)
+        ),
         refused=next((item.reason for item in items if isinstance(item, BadFile)), None),
     )
 
 
 def _sentences(passage: Passage) -> Iterator[_Found]:
     for one in split(passage.text):
-        pages = None
-        if passage.pages is not None:
-            pages = passage.pages.span(one.start, one.end)
-        elif passage.section is not None and passage.section.startswith("page "):
-            number = int(passage.section.removeprefix("page "))
-            pages = (number, number)
+        pages = None if passage.pages is None else passage.pages.span(one.start, one.end)
         yield _Found(text=" ".join(one.of(passage.text).split()), pages=pages)
 
 
@@ -109,61 +136,6 @@ def _in_order(wanted: Sequence[str], found: Sequence[str]) -> list[tuple[int, in
     return order[::-1]
 
 
-def _of_text(pages: Iterable[str]) -> Iterator[_Found]:
-    for number, page in enumerate(pages, start=1):
-        for one in split(page):
-            yield _Found(text=" ".join(one.of(page).split()), pages=(number, number))
-
-
-def _pdfminer(path: Path) -> Iterator[str]:
-    from pdfminer.high_level import extract_pages
-
-    for page in extract_pages(path):
-        yield "\n\n".join(box.get_text() for box in page if hasattr(box, "get_text"))
-
-
-def _pdfplumber(path: Path) -> Iterator[str]:
-    import pdfplumber
-
-    with pdfplumber.open(path) as document:
-        for page in document.pages:
-            yield page.extract_text()
-
-
-def _pypdfium2(path: Path) -> Iterator[str]:
-    import pypdfium2
-
-    document = pypdfium2.PdfDocument(path)
-    for page in document:
-        yield page.get_textpage().get_text_range().replace("\ufffe", "-")
-
-
-#: plain texts of libraries, by the name to import
-PEERS: dict[str, Callable[[Path], Iterator[str]]] = {
-    "pypdfium2": _pypdfium2,
-    "pdfminer": _pdfminer,
-    "pdfplumber": _pdfplumber,
-}
-
-
-def _peer(made: Sample, texts: Callable[[Path], Iterator[str]], path: Path) -> str:
-    path.write_bytes(made.content)
-    try:
-        found = [one.text for one in _of_text(texts(path))]
-    except Exception as error:  # noqa: BLE001 - each library has its own errors
-        return type(error).__name__
-    if not made.sentences:
-        return "–"
-    wanted = [text for text, _, _ in made.sentences]
-    return f"{100 * len(_in_order(wanted, found)) / len(wanted):.0f}"
-
-
-def _shown(one: Score) -> str:
-    if one.refused is not None:
-        return f"{one.refused} | | "
-    return f"{'yes' if one.title else 'no'} | {100 * one.sentences:.0f} | {100 * one.pages:.0f}"
-
-
 def _speed(run: Callable[[], object]) -> float:
     """Return pages per second of processor time, the median of several readings of the longest file."""
     taken = []
@@ -177,33 +149,44 @@ def _speed(run: Callable[[], object]) -> float:
 def _processor() -> float:
     """Return seconds of processor time of this process and of those that ended."""
     taken = os.times()
-    return taken.user + taken.system + taken.children_user + taken.children_system
+    return time.process_time() + taken.children_user + taken.children_system
+
+
+def _row(name: str, scores: Sequence[Score]) -> str:
+    wanted, found = sum(one.wanted for one in scores), sum(one.found for one in scores)
+    share = f"{100 * found / wanted:.1f}" if wanted else scores[0].refused or "–"
+    false = sum(len(one.false) for one in scores)
+    kept = sum(len(one.kept) for one in scores)
+    titles = sum(one.title for one in scores)
+    pages = f"{sum(one.pages for one in scores)} of {found}"
+    return (
+        f"| {name} | {len(scores)} | {titles} | {wanted} | {share} | {false} | {kept} | {pages} |\n"
+    )
 
 
 def main() -> None:
-    """Print a row per file, and the speeds."""
-    peers = {name: texts for name, texts in PEERS.items() if importlib.util.find_spec(name)}
+    """Print a row per kind, or per file, and the speed."""
     out = sys.stdout.write
+    out(f"Reads with {pdf.__file__}\n")
     out(
-        f"| file | title | sentences, % | pages, % | before: title | sentences | pages | {' | '.join(peers)} |\n"
+        "| kind | files | titles right | sentences | found, % | false | heads and hidden text kept | pages right |\n"
     )
-    out(f"| --- |{' --- |' * (6 + len(peers))}\n")
+    out(f"| ---{' | ---' * 7} |\n")
+    every: list[Score] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a_file.pdf"
-        for name in NAMES:
-            made = sample(name)
-            now, before = score(made, pdf.read, path), score(made, pdf_before.read, path)
-            others = " | ".join(_peer(made, texts, path) for texts in peers.values())
-            out(f"| {name} | {_shown(now)} | {_shown(before)} | {others} |\n")
-        path.write_bytes(sample(DENSE).content)
-        speeds = {
-            "now": _speed(lambda: list(pdf.read(path))),
-            "before": _speed(lambda: list(pdf_before.read(path))),
-        }
-        for name, texts in peers.items():
-            speeds[name] = _speed(partial(lambda read: list(read(path)), texts))
-        for name, speed in speeds.items():
-            out(f"{name}: {speed:.0f} pages per second of processor time\n")
+        for kind, makers in KINDS.items():
+            scores = {name: score(make(), pdf.read, path) for name, make in makers.items()}
+            every += scores.values()
+            if "--files" in sys.argv:
+                for name, one in scores.items():
+                    out(_row(f"{kind}: {name}", [one]))
+                    out("".join(f"    {text}\n" for text in (*one.false, *one.kept)))
+            else:
+                out(_row(kind, list(scores.values())))
+        out(_row("all", every))
+        path.write_bytes(ARTICLES[DENSE]().content)
+        out(f"{_speed(lambda: list(pdf.read(path))):.0f} pages per second of processor time\n")
 
 
 if __name__ == "__main__":

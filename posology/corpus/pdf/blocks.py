@@ -25,6 +25,8 @@ _OTHER_SIZE = 0.07
 _LARGER = 1.1
 #: distance of two lines of one paragraph, in usual distances
 _LEADING = 1.3
+#: the same of lines that are far from each other
+_SAME = 1.05
 #: the same in heights of type, where no usual distance is known
 _HEIGHTS = 1.35
 
@@ -70,6 +72,11 @@ class Block:
         return all(line.bold for line in self.lines)
 
     @property
+    def aside(self) -> bool:
+        """Return whether it is beside the text of its page."""
+        return self.lines[0].aside
+
+    @property
     def text(self) -> str:
         """Return its lines, each behind a space."""
         return " ".join(line.text for line in self.lines)
@@ -103,7 +110,7 @@ def blocks(pages: Sequence[Sequence[Line]]) -> list[Block]:
     body = body_size(every)
     whole = [part for block in found for part in _by_width(block)]
     for block in whole:
-        if block.role is Role.TEXT and _is_heading(block, body):
+        if block.role is Role.TEXT and not block.aside and _is_heading(block, body):
             block.role = Role.HEADING
     return whole
 
@@ -127,7 +134,7 @@ def paragraphs(blocks: Sequence[Block]) -> Iterator[Block]:
 
 def _following(block: Block, blocks: Sequence[Block], last: int, taken: set[int]) -> int | None:
     """Return the number of the block that goes on with a paragraph; ``None``: it ends."""
-    if block.role is not Role.TEXT or _STOPPED.search(block.lines[-1].text):
+    if block.role is not Role.TEXT or block.aside or _STOPPED.search(block.lines[-1].text):
         return None
     if not any(map(str.isalnum, block.text)):
         return None
@@ -143,6 +150,7 @@ def _following(block: Block, blocks: Sequence[Block], last: int, taken: set[int]
 def _alike(one: Block, other: Block) -> bool:
     return (
         other.role is Role.TEXT
+        and not other.aside
         and one.bold == other.bold
         and abs(one.size - other.size) <= _OTHER_SIZE * one.size
         and one.lines[-1].turn == other.lines[0].turn
@@ -188,7 +196,10 @@ def _apart(block: Block, line: Line, leading: dict[float, float]) -> bool:
         return True
     distance = line.base - last.base
     usual = leading.get(round(last.size))
-    most = _HEIGHTS * last.size if usual is None else min(_LEADING * usual, 2 * last.size)
+    most = _HEIGHTS * last.size
+    if usual is not None:
+        # lines of a manuscript are far from each other
+        most = max(min(_LEADING * usual, 2 * last.size), _SAME * usual)
     if not 0 < distance <= most:
         return True
     if _SIGN.match(line.text):

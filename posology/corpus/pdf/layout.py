@@ -18,8 +18,13 @@ CELL = " | "
 _LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 )
-#: hyphens that are invisible elsewhere; at a line's end, they were printed
-_SOFT = "\u00ad"
+#: type that is printed over other text, in sizes of that; words of a page that may be
+_OVER = 1.1
+#: type of a stamp, in sizes of usual type
+_STAMP = 4.0
+_STAMPS = 200
+#: words in small letters of an item
+_SMALL = 4
 _BULLET = frozenset("•◦‣▪●○■□–—-*·")
 
 
@@ -44,28 +49,73 @@ class Line:
     #: width of its first word, points
     first: float
     #: direction of writing, see :class:`~posology.corpus.pdf.process.Word`
-    turn: int = 0
+    turn: float = 0
+    #: whether it is beside the page's text: in another direction, or printed over it
+    aside: bool = False
 
 
 def lines(words: Sequence[Word], page: int) -> list[Line]:
     """Return the lines of a page in reading order; those in the direction of most words are first.
 
+    Behind them come what is printed over them, such as a watermark, and text in other directions.
+
     Args:
         words: in any order.
         page: counted from 1.
     """
-    turns: dict[int, list[Word]] = {}
+    turns: dict[float, list[Word]] = {}
     for word in words:
         turns.setdefault(word.turn, []).append(word)
+    first, *others = sorted(turns.values(), key=len, reverse=True) or [list[Word]()]
+    over = _printed_over(first)
     found: list[Line] = []
-    for turned in sorted(turns.values(), key=len, reverse=True):
-        for part in ordered(segments(turned)):
-            column = found[-1].column + 1 if found else 0
-            found += _lines(part, page=page, column=column)
+    body = [one for one in first if id(one) not in over]
+    for i, part in enumerate((body, list(over.values()), *others)):
+        for column in ordered(segments(part)):
+            number = found[-1].column + 1 if found else 0
+            found += _lines(column, page=page, column=number, aside=i > 0)
     return found
 
 
-def _lines(segments: Iterable[Segment], *, page: int, column: int) -> Iterator[Line]:
+def _printed_over(words: Sequence[Word]) -> dict[int, Word]:
+    """Return the words in larger type that others stand in, by their identities."""
+    if not words:
+        return {}
+    usual = median(word.main.size for word in words)
+    large = [word for word in words if word.main.size > _OVER * usual]
+    # there are many in headings, and few in a watermark
+    if len(large) > _STAMPS:
+        return {}
+    small = [word for word in words if word.main.size <= usual]
+    over = [
+        word
+        for word in large
+        if _is_stamp(word, usual) or any(_stands_in(one, word) for one in small)
+    ]
+    kinds = {_kind(word) for word in over}
+    return {id(word): word for word in large if _kind(word) in kinds}
+
+
+def _kind(word: Word) -> tuple[int, int]:
+    return round(word.main.base), round(word.main.size)
+
+
+def _is_stamp(word: Word, usual: float) -> bool:
+    """Return whether a word is a stamp wherever it is; a single letter is a paragraph's initial."""
+    text = word.main.text
+    return word.main.size > _STAMP * usual and len(text) > 1 and text.isupper()
+
+
+def _stands_in(small: Word, large: Word) -> bool:
+    """Return whether most of a word is where a larger one is drawn."""
+    one, other = small.main, large.main
+    middle = one.base - 0.3 * one.size
+    if not other.base - 0.7 * other.size < middle < other.base - 0.1 * other.size:
+        return False
+    return min(small.x1, large.x1) - max(small.x0, large.x0) > 0.5 * (small.x1 - small.x0)
+
+
+def _lines(segments: Iterable[Segment], *, page: int, column: int, aside: bool) -> Iterator[Line]:
     """Yield the lines of a part that is read line by line."""
     in_rows = sorted(segments, key=lambda one: (one.row, one.x0))
     rows = [list(row) for _, row in groupby(in_rows, key=lambda one: one.row)]
@@ -91,6 +141,7 @@ def _lines(segments: Iterable[Segment], *, page: int, column: int) -> Iterator[L
             bold=all(word.bold for word in words),
             first=words[0].x1 - words[0].x0,
             turn=words[0].turn,
+            aside=aside,
         )
 
 
@@ -111,7 +162,11 @@ def _item(row: Sequence[Segment]) -> bool:
     if len(row) != 2 or len(row[0].words) != 1:
         return False
     mark = row[0].words[0].main.text
-    return mark in _BULLET or (len(mark) <= 4 and mark[-1] in ".)]")
+    if mark in _BULLET or (len(mark) <= 4 and mark[-1] in ".)]"):
+        return True
+    # a bare number is one of a list, where words in small letters are beside it, and no cell of a table
+    small = sum(word.main.text[0].islower() for word in row[1].words if word.main.text)
+    return mark.isdecimal() and len(mark) <= 3 and small >= _SMALL
 
 
 def _text(words: Sequence[Word], base: float, size: float) -> str:
@@ -135,12 +190,8 @@ def _text(words: Sequence[Word], base: float, size: float) -> str:
 
 
 def _clean(text: str) -> str:
-    # what no UTF-8 can hold, no index can
-    if text.isascii():
-        return text
-    return text.encode(errors="replace").decode().translate(_LIGATURES)
+    return text if text.isascii() else text.translate(_LIGATURES)
 
 
 def _ended(text: str) -> str:
-    text = text.rstrip()
-    return plain(text[:-1] + "-" if text.endswith(_SOFT) else text)
+    return plain(text.rstrip())

@@ -1,4 +1,4 @@
-"""Running heads, feet and page numbers: lines at the edges of pages that repeat."""
+"""Running heads, feet and page numbers: lines at the edges of pages that repeat; and watermarks, anywhere."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from posology.corpus.pdf.blocks import body_size
 from posology.corpus.pdf.layout import Line
 
 #: a line at the edge of a page is a running head if it is on this many pages, and on half of all
 REPEATED = 3
 #: the same for numbers alone
 REPEATED_NUMBERS = 2
+#: the same for heads that left and right pages have in turn
+REPEATED_IN_TURN = 2
+#: their type, in sizes of the text's
+_SMALLER = 0.95
 #: lines of a page, from its top and from its foot, that may be running heads
-EDGE = 2
+EDGE = 5
+#: the outermost, whose numbers may differ
+NUMBERED = 2
 #: characters of a line that may be a page's number and no more: "— Page 3 of 12 —"
 LONGEST_NUMBER = 60
 
@@ -23,28 +30,34 @@ _PAGE = "#"
 
 
 def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return the pages without running heads, feet and page numbers.
+    """Return the pages without running heads, feet, page numbers, watermarks and notices in margins.
 
     A line goes only where it is certain: it stands at an edge, and the same line, numbers aside, stands at that edge of
-    :data:`REPEATED` pages and of half of all; of numbers alone, :data:`REPEATED_NUMBERS` are enough. Where nothing would
-    be left of any page, everything stays.
+    :data:`REPEATED` pages and of half of all; of numbers alone, :data:`REPEATED_NUMBERS` are enough. What is beside the
+    text, such as a watermark, may stand anywhere. In type smaller than the text's, at one height, two left or two right pages
+    are enough, if these are half of them: a short article's heads are in turn, and its first page has none. Where nothing
+    would be left of any page, everything stays.
     """
     edges = [_edges(page) for page in pages]
-    tops = Counter(key for top, _ in edges for key in set(map(_key, top)))
-    feet = Counter(key for _, foot in edges for key in set(map(_key, foot)))
+    aside = [[line for line in page if line.aside] for page in pages]
+    beside = Counter(key for page in aside for key in set(map(_key, page)))
+    tops = Counter(key for top, _ in edges for key in set(_keys(top)))
+    feet = Counter(key for _, foot in edges for key in set(_keys(foot)))
+    in_turn = Counter(key for page in edges for side in page for key in set(_places(side)))
     filled = sum(map(bool, pages))
+    small = _SMALLER * body_size(line for page in pages for line in page)
 
-    def runs(line: Line, times: Counter[str]) -> bool:
-        key = _key(line)
+    def runs(key: str, times: Counter[str]) -> bool:
         least = REPEATED_NUMBERS if key.startswith(_PAGE) else REPEATED
         return times[key] >= max(least, filled / 2)
 
     kept: list[list[Line]] = []
     for page, (top, foot) in zip(pages, edges, strict=True):
-        gone: set[int] = set()
+        gone = {id(line) for line in page if line.aside and runs(_key(line), beside)}
         for side, times in ((top, tops), (foot, feet)):
-            for line in side:
-                if not runs(line, times):
+            for line, key, place in zip(side, _keys(side), _places(side), strict=True):
+                turns = line.size < small and in_turn[place] >= max(REPEATED_IN_TURN, filled / 4)
+                if not (turns or runs(key, times)):
                     break
                 gone.add(id(line))
         kept.append([line for line in page if id(line) not in gone])
@@ -53,9 +66,19 @@ def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
 
 def _edges(page: Sequence[Line]) -> tuple[list[Line], list[Line]]:
     """Return the lines at the top and at the foot of a page, the outermost first."""
-    upright = page[0].turn if page else 0
-    by_place = sorted((line for line in page if line.turn == upright), key=lambda line: line.base)
+    by_place = sorted((line for line in page if not line.aside), key=lambda line: line.base)
     return by_place[:EDGE], by_place[: -EDGE - 1 : -1]
+
+
+def _keys(side: Sequence[Line]) -> list[str]:
+    """Return what lines at an edge have in common with others, the outermost first."""
+    exact = (f"{line.size:.0f} {line.text}" for line in side[NUMBERED:])
+    return [*map(_key, side[:NUMBERED]), *exact]
+
+
+def _places(side: Sequence[Line]) -> list[tuple[bool, int, str]]:
+    keys = zip(side, _keys(side), strict=True)
+    return [(line.page % 2 == 0, round(line.base), key) for line, key in keys]
 
 
 def _key(line: Line) -> str:

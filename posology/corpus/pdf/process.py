@@ -1,4 +1,4 @@
-"""Runs PDFium in a process of its own (:mod:`posology.corpus.pdf.glyphs`) and returns the words of each page."""
+"""Runs PDFium in a process of its own (:mod:`posology.corpus.pdfium`) and returns the words of each page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from posology.corpus.drafts import Wrong
+from posology.corpus.pdf.signs import decoded
+from posology.types import UNREADABLE
 
 #: maximum size of a file; a larger one is reported and not read
 MAX_BYTES = 200_000_000
@@ -30,9 +32,11 @@ MAX_SECONDS = 300
 _FARTHEST = 1e6
 #: height of type, points
 _LOWEST = 0.1
-_SCRIPT = Path(__file__).with_name("glyphs.py")
+_SCRIPT = Path(__file__).parents[1] / "pdfium" / "__main__.py"
 #: bytes of a page's words; a dense page has 50,000
 _MAX_LINE = 100_000_000
+#: share of a page's characters without Unicode of which it counts as unreadable
+_ILLEGIBLE = 0.5
 
 
 class Unreadable(Exception):
@@ -49,6 +53,8 @@ class Run:
     top: float
     base: float
     bottom: float
+    #: of its type; fonts of one size have different heights
+    size: float
 
     @property
     def height(self) -> float:
@@ -64,8 +70,8 @@ class Word:
     #: the run of the largest type, the longest of several
     main: Run
     bold: bool
-    #: direction of writing in quarters of a circle; words of one direction have places on the same turned page
-    turn: int
+    #: direction of writing in degrees, clockwise; words of one direction have places on the same turned page
+    turn: float
 
     @property
     def x0(self) -> float:
@@ -86,7 +92,7 @@ class Glyphs:
     title: str
     #: words of each page, in the order of its content; ``None``: the page cannot be read
     pages: Generator[list[Word] | None, None, None]
-    #: unreadable pages, complete after the last page
+    #: unreadable pages, and what is not read of others, complete after the last page
     wrong: list[Wrong]
 
 
@@ -123,16 +129,56 @@ def _pages(
                 yield None
                 continue
             words = list(map(_word, reply["words"]))
-            size += sum(len(run.text) + 1 for word in words for run in word.runs)
+            runs = [run.text for word in words for run in word.runs]
+            length = sum(map(len, runs))
+            size += length + len(runs)
             if size > MAX_CHARACTERS:
                 raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
-            yield words
+            unknown = sum(run.count(UNREADABLE) for run in runs)
+            if reasons := _reasons(unknown, length, reply.get("hidden", 0)):
+                wrong.append(Wrong(reason="; ".join(reasons), record=f"page {number}"))
+            yield words if unknown <= _ILLEGIBLE * length else None
 
 
-def _run(text: str, *places: float) -> Run:
+def _reasons(unknown: int, length: int, hidden: int) -> list[str]:
+    """Return what is not read of a page.
+
+    Args:
+        unknown: number of characters without Unicode.
+        length: number of all characters that are shown.
+        hidden: number of characters that are not shown.
+    """
+    reasons = []
+    if unknown > _ILLEGIBLE * length:
+        reasons.append(f"{unknown:,} of {length:,} characters have no Unicode: the page needs OCR")
+    elif unknown:
+        some = "1 character has" if unknown == 1 else f"{unknown:,} characters have"
+        reasons.append(
+            f"{some} no Unicode, {UNREADABLE} in the text: their sentences are not quoted"
+        )
+    if hidden:
+        some = "1 character" if hidden == 1 else f"{hidden:,} characters"
+        reasons.append(
+            f"{some} that the page does not show (invisible, tiny, or out of sight) not read"
+        )
+    return reasons
+
+
+def _run(text: str, x0: float, x1: float, top: float, base: float, bottom: float, *of: Any) -> Run:
     # a damaged file has any places, infinite ones among them
+    places = x0, x1, top, base, bottom
     x0, x1, top, base, bottom = (one if -_FARTHEST < one < _FARTHEST else 0.0 for one in places)
-    return Run(text=text, x0=x0, x1=x1, top=top, base=base, bottom=max(bottom, top + _LOWEST))
+    bottom = max(bottom, top + _LOWEST)
+    size, signs = of or (bottom - top, "")
+    return Run(
+        text=decoded(text, signs),
+        x0=x0,
+        x1=x1,
+        top=top,
+        base=base,
+        bottom=bottom,
+        size=size if _LOWEST < size < _FARTHEST else _LOWEST,
+    )
 
 
 def _word(reply: list[Any]) -> Word:

@@ -14,6 +14,7 @@ from posology.corpus.pdf.blocks import Block, Role, blocks, body_size, paragraph
 from posology.corpus.pdf.layout import Line, lines
 from posology.corpus.pdf.lines import joined, learn
 from posology.corpus.pdf.margins import without_heads
+from posology.corpus.pdf.numbering import without_numbers
 from posology.corpus.pdf.process import Unreadable, glyphs
 from posology.corpus.pdf.title import titled
 from posology.corpus.pieces import Piece, pack
@@ -86,12 +87,12 @@ def count(path: Path) -> int:
 
 
 def _read(path: Path) -> tuple[Sequence[Sequence[Line]], str, Sequence[Wrong]]:
-    """Return the lines of every page, the file's own title, and the unreadable pages, which are empty."""
+    """Return the lines of every page, the file's own title, and what is not read of its pages."""
     found = glyphs(path)
     pages: list[list[Line]] = []
     with closing(found.pages) as words:
-        for number, some in enumerate(words, start=1):
-            pages.append(lines(some or [], number))
+        for number, some in enumerate(without_numbers(page or [] for page in words), start=1):
+            pages.append(lines(some, number))
     if not found.wrong and not any(pages):
         raise Unreadable("has no text: scanned pages need OCR first")
     return pages, found.title, found.wrong

@@ -15,8 +15,12 @@ GAP = 0.75
 WIDE = 2.0
 #: difference of two word spaces of a justified line, in heights of type
 _EVEN = 0.06
+#: the same where they are wide, and the widest
+_EXACT, _WIDEST = 0.01, 6.0
 #: distance of a raised word from its row's words, about, in heights of type
 _REACH = 0.3
+#: type of a word, in sizes of its row's: a smaller one, and one of which the row's is a fraction, is no word of it
+_LEAST = 0.4
 
 
 @dataclass(slots=True)
@@ -48,9 +52,12 @@ def segments(words: Sequence[Word]) -> list[Segment]:
     for number, row in enumerate(rows):
         row.words.sort(key=lambda word: word.x0)
         gaps = [right.x0 - left.x1 for left, right in pairwise(row.words)]
+        stretched = _stretched(row, gaps) if gaps and max(gaps) > WIDE * row.size else ()
         start = 0
         for end in range(1, len(row.words) + 1):
-            if end < len(row.words) and not _parts(gaps, end - 1, row.size):
+            if end < len(row.words) and (
+                end - 1 in stretched or not _parts(gaps, end - 1, row.size)
+            ):
                 continue
             part = row.words[start:end]
             found.append(
@@ -78,10 +85,28 @@ def _parts(gaps: Sequence[float], i: int, size: float) -> bool:
     return gaps[i] > WIDE * size or all(abs(gap - gaps[i]) > _EVEN * size for gap in near)
 
 
+def _stretched(row: _Row, gaps: Sequence[float]) -> set[int]:
+    """Return the gaps between the few words of justified lines of narrow columns: these are wide, but of one width."""
+    found: set[int] = set()
+    start = 0
+    for end in range(1, len(gaps) + 1):
+        if end < len(gaps) and abs(gaps[end] - gaps[start]) <= _EXACT * row.size:
+            continue
+        if end - start > 1 and WIDE * row.size < gaps[start] < _WIDEST * row.size:
+            # so are cells, which are mostly numbers
+            words = (word.main.text for word in row.words[start : end + 1])
+            if sum(len(text) > 1 and text[0].islower() for text in words) > 1:
+                found.update(range(start, end))
+        start = end
+    return found
+
+
 @dataclass(slots=True)
 class _Row:
     base: float
     size: float
+    #: size of its type; fonts of one size have different heights
+    type: float
     words: list[Word] = field(default_factory=list)
     #: rounded ends of its words
     edges: set[int] = field(default_factory=set)
@@ -100,7 +125,7 @@ def _rows(words: Sequence[Word]) -> list[_Row]:
             row = _row_of(word, rows, bases)
         if row is None:
             place = bisect_left(bases, main.base)
-            row = _Row(base=main.base, size=main.height)
+            row = _Row(base=main.base, size=main.height, type=main.size)
             rows.insert(place, row)
             bases.insert(place, main.base)
         row.words.append(word)
@@ -111,19 +136,20 @@ def _rows(words: Sequence[Word]) -> list[_Row]:
 def _row_of(word: Word, rows: Sequence[_Row], bases: Sequence[float]) -> _Row | None:
     main = word.main
     place = bisect_left(bases, main.base)
-    near = [rows[i] for i in (place - 1, place) if 0 <= i < len(rows)]
+    near = rows[max(0, place - 2) : place + 2]
     for row in sorted(near, key=lambda row: abs(row.base - main.base)):
         if _same(row, main):
             return row
         off = abs(row.base - main.base)
-        smaller = main.height < 0.85 * row.size
+        smaller = main.height < 0.85 * row.size and main.size > _LEAST * row.type
         if smaller and off < 0.5 * row.size and _beside(word, row):
             return row
     return None
 
 
 def _same(row: _Row, run: Run) -> bool:
-    return abs(row.base - run.base) < 0.2 * min(row.size, run.height)
+    alike = _LEAST < run.size / row.type < 1 / _LEAST
+    return alike and abs(row.base - run.base) < 0.2 * min(row.size, run.height)
 
 
 def _beside(word: Word, row: _Row) -> bool:

@@ -67,7 +67,7 @@ def _largest(blocks: Sequence[Block], body: float) -> list[Block]:
     """Return the blocks in the largest type of several words, or a bold one in the text's type above all text."""
     groups: list[list[Block]] = []
     for block in blocks:
-        if block.role is Role.ROW or block.size < LARGER * body:
+        if block.role is Role.ROW or block.aside or block.size < LARGER * body:
             continue
         last = groups[-1][-1] if groups else None
         if last is not None and _continues(last, block):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.pdfgen.canvas import Canvas
+
+from tests.support.pdfs.writers import LatexWriter, WordWriter
 
 #: words that the typesetter may divide, and where
 DIVIDED = {
@@ -44,20 +47,29 @@ class Sample:
     content: bytes
     #: ``None``: the file's name
     title: str | None
-    #: sentences in reading order, each with its first and last page
+    #: sentences in reading order, each with its first and last page; with U+FFFD where a glyph has no Unicode
     sentences: tuple[tuple[str, int, int], ...]
+    #: bad records, by page
+    bad: tuple[int, ...] = ()
+    #: what no passage has
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Sheet:
     """Typesets a document, and remembers its sentences with their pages."""
 
-    canvas: Canvas
+    #: ReportLab's, or one of :mod:`~tests.support.pdfs.writers` that has a part of it
+    canvas: Any
     stream: io.BytesIO
     font: str = "Times-Roman"
     size: float = 10.0
     page: int = 1
     found: list[tuple[str, int, int]] = field(default_factory=list)
+    bad: list[int] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    #: called with the place of each line of text
+    beside: Callable[[float, float, float], None] | None = None
     _random: random.Random = field(default_factory=lambda: random.Random(7))
     _number: int = 100
 
@@ -95,18 +107,23 @@ class Sheet:
         return [*found, line]
 
     def _fits(self, text: str, width: float) -> bool:
-        return float(stringWidth(text, self.font, self.size)) <= width
+        return self._width(text) <= width
+
+    def _width(self, text: str) -> float:
+        return float(stringWidth(text, self.font, self.size))
 
     def draw(self, lines: Sequence[str], x: float, y: float, *, width: float = 0) -> float:
         """Draw lines, justified to ``width`` if given, and return where the next begins."""
         self.canvas.setFont(self.font, self.size)
         for i, line in enumerate(lines):
             text = self.canvas.beginText(x, y)
-            room = width - stringWidth(line, self.font, self.size)
+            room = width - self._width(line)
             justified = width and i < len(lines) - 1 and " " in line
             text.setWordSpace(room / line.count(" ") if justified else 0)
             text.textOut(line)
             self.canvas.drawText(text)
+            if self.beside is not None:
+                self.beside(x, y, width or self._width(line))
             y -= 1.2 * self.size
         return y
 
@@ -150,7 +167,10 @@ class Sheet:
     def done(self, title: str | None = TITLE) -> Sample:
         """Return the document."""
         self.canvas.save()
-        return Sample(content=self.stream.getvalue(), title=title, sentences=tuple(self.found))
+        return Sample(
+            content=self.stream.getvalue(), title=title, sentences=tuple(self.found), bad=tuple(self.bad),
+            absent=tuple(self.absent),
+        )  # fmt: skip
 
 
 def _parts(word: str) -> list[tuple[str, str]]:
@@ -163,9 +183,34 @@ def _parts(word: str) -> list[tuple[str, str]]:
     return [(word[:cut] + "-", word[cut:])] if cut else []
 
 
-def sheet(named: str = TITLE, *, pagesize: tuple[float, float] = A4, encrypt: str = "") -> Sheet:
-    """Return an empty document; ``named`` is the title in its data."""
+#: programs that write PDFs, and their fonts of text
+WRITERS: dict[str, tuple[type[LatexWriter] | type[WordWriter], str]] = {
+    "LaTeX": (LatexWriter, "Times-Roman"),
+    "Word": (WordWriter, "Vera"),
+}
+
+
+def sheet(
+    named: str = TITLE,
+    *,
+    pagesize: tuple[float, float] = A4,
+    encrypt: str = "",
+    writer: str = "ReportLab",
+) -> Sheet:
+    """Return an empty document.
+
+    Args:
+        named: the title in its data.
+        pagesize: points.
+        encrypt: its password.
+        writer: a program of :data:`WRITERS`, or ReportLab.
+    """
     stream = io.BytesIO()
+    if writer in WRITERS:
+        kind, font = WRITERS[writer]
+        other = kind(stream, pagesize)
+        other.setTitle(named)
+        return Sheet(other, stream, font)
     lock = StandardEncryption(encrypt, strength=128) if encrypt else None
     canvas = Canvas(stream, pagesize=pagesize, invariant=1, encrypt=lock)
     canvas.setTitle(named)

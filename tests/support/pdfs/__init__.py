@@ -1,0 +1,1 @@
+"""PDFs with known sentences, as journals, offices, printers and scanners make them."""
