@@ -31,6 +31,8 @@ _IN_USE = 24 * 3_600.0
 _COMPLETE = "complete"
 #: file with what of its files could not be read, a JSON array of sentences
 _UNREAD = "unread.json"
+#: version of the readers; raise it when one reads the same file otherwise
+_READERS = 2
 #: unread files that a sentence names
 _NAMED = 20
 
@@ -127,7 +129,7 @@ def _kept(place: Path) -> tuple[str, ...]:
 def _key(paths: Sequence[Path], settings: Settings, columns: Columns) -> str:
     """Return a digest of the files' names and content, and of all that decides how they are indexed."""
     # another release may read more of the same files
-    release = (FORMAT, SPLITTER, __version__)
+    release = (FORMAT, SPLITTER, _READERS, __version__)
     recipe = (*release, settings.embedder, settings.self_information, settings.token_codes)
     digest = hashlib.sha256(repr((*recipe, columns.identity)).encode())
     for file in expand(paths):

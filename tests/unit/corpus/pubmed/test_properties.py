@@ -15,13 +15,14 @@ from posology.corpus.items import Deletion, Item, Notice, Record
 from posology.corpus.pubmed import count, read
 from posology.corpus.pubmed.words import plain
 from posology.errors import BadFile, BadRecord
+from posology.types import UNREADABLE
 from tests.support.examples import examples
 from tests.support.pubmed_xml import article, comment, document
 from tests.unit.corpus.pubmed.files import shown
 
-# what XML 1.0 can hold; the composed form of some of it is another string, and `plain` says which
+# what XML 1.0 can hold, and says something; the composed form of some of it is another string, and `plain` says which
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff").filter(
-    lambda c: c in "\t\n\r" or ord(c) >= 0x20
+    lambda c: (c in "\t\n\r" or ord(c) >= 0x20) and UNREADABLE not in plain(c)
 )
 WORDS = st.text(CHARACTERS, min_size=1, max_size=60).filter(lambda text: bool(plain(text)))
 NUMBERS = st.integers(min_value=1, max_value=99_999_999).map(str)
