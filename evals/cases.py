@@ -118,13 +118,14 @@ def wrong(printed: str, expected: Expected) -> list[str]:
     ]
 
 
-def run(command: list[str], folder: Path) -> str:
-    """Run a command in a folder, and return what it printed."""
+def run(command: list[str], folder: Path, *, cache: Path) -> str:
+    """Run a command in a folder, with its own cache, and return what it printed."""
     environment = {
         **os.environ,
         "P": str(Path(sys.executable).with_name("posology")),
         "PY": sys.executable,
         "PYTHONPATH": str(_ROOT),
+        "XDG_CACHE_HOME": str(cache),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     done = subprocess.run(
@@ -162,7 +163,7 @@ def main() -> int:
             if asked.only and not folder.name.startswith(tuple(asked.only)):
                 continue
             if (folder / "cmd.sh").exists():
-                printed = run(["bash", "cmd.sh"], folder)
+                printed = run(["bash", "cmd.sh"], folder, cache=Path(work) / "cache")
                 rules = [
                     one
                     for one in CASES.get(folder.name[:2], ())
@@ -177,7 +178,11 @@ def main() -> int:
                 )
             elif folder.name == "time-and-money":
                 for script, expected in SCRIPTS.items():
-                    printed = run([sys.executable, "-c", _SHIM, *_given(folder, script)], _ROOT)
+                    printed = run(
+                        [sys.executable, "-c", _SHIM, *_given(folder, script)],
+                        _ROOT,
+                        cache=Path(work) / "cache",
+                    )
                     tell(f"{folder.name}/{script}", printed, wrong(printed, expected))
     return int(failed > 0)
 

@@ -43,10 +43,12 @@ _NOTICE = {
     NoticeKind.RETRACTION: (
         re.compile(
             r"\W{0,10}(?:(?:statement|notice|notification|letter|note) of (?:retraction|withdrawal)"
-            r"|(?:retraction|withdrawal) (?:note|notice|notification|statement|letter)|retraction and replacement)\b",
+            r"|(?:retraction|withdrawal|removal) (?:note|notice|notification|statement|letter)|retraction and replacement)\b",
             re.IGNORECASE,
         ),
-        re.compile(rf"\W{{0,10}}(?:{_SORT} )?retraction(?:{_STOP}|\W{{0,3}}\Z)", re.IGNORECASE),
+        re.compile(
+            rf"\W{{0,10}}(?:{_SORT} )?(?:retraction(?:{_STOP}|\W{{0,3}}\Z)|withdrawal\s?:)", re.IGNORECASE
+        ),
         re.compile(rf"\W{{0,10}}(?:retraction|withdrawal) (?:of|for|to){_OF}", re.IGNORECASE),
         re.compile(r"[\[(]\s?retraction (?:of|to|in|for) [^\[\]()]{1,80}[\])]\W{0,5}\Z", re.IGNORECASE),
     ),

@@ -46,6 +46,8 @@ def test_titles_of_retracted_articles(title: str) -> None:
         ("Retraction notice to “Salt for thirst” [Notes 1 (2019) 2]", NoticeKind.RETRACTION),
         ("Retraction to: Salt for thirst", NoticeKind.RETRACTION),
         ("Notice of retraction: Salt for thirst", NoticeKind.RETRACTION),
+        ("Withdrawal: Salt for thirst", NoticeKind.RETRACTION),
+        ("Removal notice to: Salt for thirst", NoticeKind.RETRACTION),
         ("Statement of Retraction", NoticeKind.RETRACTION),
         ("Retraction and replacement of: Salt for thirst", NoticeKind.RETRACTION),
         ("Expression of Concern: Salt for thirst", NoticeKind.CONCERN),
