@@ -169,6 +169,12 @@ def _one(kind: Kind, folder: Path) -> Callable[[bytes], None]:
     return one
 
 
+def _seeds(name: str) -> tuple[bytes, ...]:
+    return SEEDS.get(name, ()) + (
+        (many(name, [b"Salt helped.", b"So did sand."]),) if name in MANY else ()
+    )
+
+
 def _pieces(name: str) -> tuple[bytes, ...]:
     own = {"pubmed": "xml", "jats": "xml", "endnote": "xml", "jsonl": "json"}.get(name)
     return PIECES["bytes"] + (PIECES[own] if own else ())
@@ -185,7 +191,7 @@ def with_atheris(name: str, seconds: int, folder: Path) -> None:
     begun = folder / "seeds"
     begun.mkdir()
     noise = NOISE if name in MANY else ()
-    for number, content in enumerate((*SEEDS.get(name, (b"",)), *noise)):
+    for number, content in enumerate((*_seeds(name), *noise)):
         (begun / f"{number}").write_bytes(content)
     words = ["".join(f"\\x{byte:02x}" for byte in piece) for piece in _pieces(name)]
     (folder / "words").write_text("".join(f'"{word}"\n' for word in words))
@@ -217,7 +223,7 @@ def with_hypothesis(name: str, seconds: int, folder: Path) -> None:
         st.sampled_from([0, 0, 1, 2, 9, 60, 700]),
         st.one_of(st.sampled_from(_pieces(name)), st.binary(max_size=4)),
     )
-    begun = st.sampled_from(SEEDS.get(name, (b"",)))
+    begun = st.sampled_from(_seeds(name))
     noises = st.lists(
         st.one_of(st.sampled_from(NOISE), st.binary(max_size=3)), min_size=1, max_size=4
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import zipfile
 
 PUBMED = b"""<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE PubmedArticleSet SYSTEM "http://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
@@ -134,7 +135,30 @@ def _pdf(text: str) -> bytes:
     return out + end.encode() + b"%%EOF\n"
 
 
-#: of every row of ``posology.corpus.files.KINDS``, by its name
+def _docx() -> bytes:
+    space = b"http://schemas.openxmlformats.org"
+    kind = space + b"/officeDocument/2006/relationships/officeDocument"
+    w = b'xmlns:w="' + space + b'/wordprocessingml/2006/main"'
+    m = b'xmlns:m="' + space + b'/officeDocument/2006/math"'
+    parts = {
+        "[Content_Types].xml": b'<Types xmlns="' + space + b'/package/2006/content-types">'
+        b'<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        b'<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+        b'wordprocessingml.document.main+xml"/></Types>',
+        "_rels/.rels": b'<Relationships xmlns="' + space + b'/package/2006/relationships">'
+        b'<Relationship Id="r1" Type="' + kind + b'" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": b"<w:document " + w + b" " + m + b"><w:body><w:p><w:r><w:t>Salt did </w:t></w:r><m:oMath><m:r><m:t>not"
+        b'</m:t></m:r></m:oMath><w:del><w:r><w:delText>surely</w:delText></w:r></w:del><w:r><w:sym w:font="Symbol" w:char="F0B3"/>'
+        b'</w:r><w:fldSimple w:instr="REF a"><w:r><w:t>2</w:t></w:r></w:fldSimple></w:p></w:body></w:document>',
+    }  # fmt: skip
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+#: of every row of ``posology.corpus.files.KINDS`` that is not in :data:`MANY` alone, by its name
 SEEDS: dict[str, tuple[bytes, ...]] = {
     "jsonl": (JSONL, gzip.compress(JSONL)),
     "pubmed": (PUBMED, gzip.compress(PUBMED)),
@@ -149,6 +173,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "bibtex": (BIB,),
     "html": (HTML, HTML.decode().encode("utf-16")),
     "text": (TEXT, gzip.compress(TEXT)),
+    "word": (_docx(),),
     "pdf": (_pdf("Some words of a page. It ends here."),),
 }
 

@@ -192,7 +192,8 @@ KINDS: tuple[Kind, ...] = (
 INSTEAD: dict[str, str] = {
     **dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "save it as CSV (UTF-8)"),
     **dict.fromkeys((".doc", ".odt", ".rtf", ".pages", ".epub"), "save it as PDF or .docx"),
-    **dict.fromkeys((".enl", ".enlx", ".nbk", ".rdf", ".ctv6"), "export it as RIS"),
+    **dict.fromkeys((".enl", ".enlx", ".nbk"), "export it as EndNote XML or RIS"),
+    **dict.fromkeys((".rdf", ".ctv6"), "export it as RIS"),
     **dict.fromkeys((".zip", ".7z", ".rar"), "unpack it"),
     ".json": "write one record per line (.jsonl); of a reference manager, export RIS",
     ".md": "save it as .txt",

@@ -143,6 +143,7 @@ COVERED = {
     ("POST", "/v1/index/fetches"): FETCHED,
     ("GET", "/v1/index/ingests"): UPLOADED,
     ("GET", "/v1/index/ingests/{ingest}"): UPLOADED,
+    ("DELETE", "/v1/index/ingests/{ingest}"): UPLOADED,
     ("GET", "/v1/answers/affected"): LIST,
     ("POST", "/v1/estimate"): LIST,
     ("POST", "/v1/tables"): TABLED,

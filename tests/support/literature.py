@@ -9,6 +9,8 @@ import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 
+from evals.fuzz_corpus import many
+from evals.fuzz_seeds import MANY
 from tests.support.pubmed_xml import article, comment, document
 
 
@@ -312,6 +314,9 @@ _MEMBERS = {
     "PMC000xxxxxx/PMC73.nxml": jats(ids={"pmc": "73"}).encode(),
 }
 
+#: text exports by their formats
+_EXPORTS = {name: many(name, [b"Salt helped.", b"Sand did not."]) for name in MANY}
+
 #: of every row of ``posology.corpus.files.KINDS``, by its name, whole files by their names
 SAMPLES: dict[str, dict[str, bytes]] = {
     "jsonl": {"a.jsonl": _JSONL, "a.jsonl.gz": gzip.compress(_JSONL)},
@@ -334,6 +339,14 @@ SAMPLES: dict[str, dict[str, bytes]] = {
         "a.tsv": TSV,
         "b.tsv": TSV.decode().encode("utf-16"),
     },
+    "web of science": {
+        "savedrecs.txt": _EXPORTS["web of science"],
+        "a.ciw.gz": gzip.compress(_EXPORTS["web of science"]),
+    },
+    "cochrane": {"citation-export.txt": _EXPORTS["cochrane"]},
+    "ovid": {"a.ovd": _EXPORTS["ovid"], "citations.txt": _EXPORTS["ovid"]},
+    "endnote text": {"a.enw": _EXPORTS["endnote text"]},
+    "refworks": {"export.txt": _EXPORTS["refworks"]},
     "medline": {"a.nbib": NBIB, "pubmed-salt-set.txt": NBIB, "a.nbib.gz": gzip.compress(NBIB)},
     "ris": {"a.ris": RIS, "a.ris.gz": gzip.compress(RIS), "export.txt": RIS.partition(b"\n")[2]},
     "bibtex": {"a.bib": BIB, "a.bib.gz": gzip.compress(BIB)},

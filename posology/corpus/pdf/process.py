@@ -135,18 +135,21 @@ def _pages(
             if size > MAX_CHARACTERS:
                 raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
             unknown = sum(run.count(UNREADABLE) for run in runs)
-            if reasons := _reasons(unknown, length, reply.get("hidden", 0)):
+            if reasons := _reasons(
+                unknown, length, hidden=reply.get("hidden", 0), unlooked=reply.get("unlooked", 0)
+            ):
                 wrong.append(Wrong(reason="; ".join(reasons), record=f"page {number}"))
             yield words if unknown <= _ILLEGIBLE * length else None
 
 
-def _reasons(unknown: int, length: int, hidden: int) -> list[str]:
-    """Return what is not read of a page.
+def _reasons(unknown: int, length: int, *, hidden: int, unlooked: int) -> list[str]:
+    """Return what is not read of a page, or should not be.
 
     Args:
         unknown: number of characters without Unicode.
         length: number of all characters that are shown.
         hidden: number of characters that are not shown.
+        unlooked: number of those that may not be.
     """
     reasons = []
     if unknown > _ILLEGIBLE * length:
@@ -160,6 +163,11 @@ def _reasons(unknown: int, length: int, hidden: int) -> list[str]:
         some = "1 character" if hidden == 1 else f"{hidden:,} characters"
         reasons.append(
             f"{some} that the page does not show (invisible, tiny, or out of sight) not read"
+        )
+    if unlooked:
+        some = "1 character" if unlooked == 1 else f"{unlooked:,} characters"
+        reasons.append(
+            f"{some} in the color of paper or on a layer read as if shown: too many pages to draw"
         )
     return reasons
 

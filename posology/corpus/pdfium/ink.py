@@ -29,9 +29,9 @@ _LAYER = 2
 _SEEN = 10
 #: pixels of a drawing of a page, and of a point
 _PIXELS, _SCALE = 1_500_000, 1.5
-#: seconds of processor time for drawings of pages; after that, what may be white on white counts as seen
-_DRAWING = 30.0
-#: layers of a page that are drawn each by itself; others count as seen
+#: seconds of processor time for the drawings of a file's pages
+_DRAWING = 60.0
+#: layers of a page that are drawn each by itself
 _LAYERS = 8
 
 _BOLD = re.compile(rb"bold|black|heavy|semibold|demi", re.IGNORECASE)
@@ -79,14 +79,25 @@ class Ink:
     pieces: list[Piece] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Drawings:
+    """The time that is left for drawings of one file's pages."""
+
+    #: seconds of processor time
+    left: float = _DRAWING
+
+
 class Inks:
     """The text objects of a page."""
 
-    def __init__(self, page: Any, text: Any) -> None:
+    def __init__(self, page: Any, text: Any, drawings: Drawings) -> None:
         self._page = page
         self._text = text
+        self._drawings = drawings
         self._box = page_box(page)
         self._found: dict[int, Ink] = {}
+        #: characters that count as seen although nobody looked: there was no time, or there were too many layers
+        self.unlooked = 0
 
     def of(self, char: int) -> Ink:
         """Return the text object of a character."""
@@ -162,6 +173,8 @@ class Inks:
         if white:
             self._hide(white)
         active = set(objects.on)
+        for inks in islice(layers.values(), _LAYERS, None):
+            self._pass(inks)
         for layer, inks in islice(layers.items(), _LAYERS):
             # each by itself: what is on another layer may stand at the same place
             for other in active - {layer}:
@@ -172,8 +185,10 @@ class Inks:
 
     def _hide(self, inks: Sequence[Ink]) -> None:
         """Draw the page, and mark what is not seen there."""
-        if time.process_time() > _DRAWING:
+        if self._drawings.left <= 0:
+            self._pass(inks)
             return
+        begun = time.process_time()
         width, height = self._page.get_size()
         scale = min(_SCALE, math.sqrt(_PIXELS / max(1.0, width * height)))
         drawn = self._page.render(
@@ -182,6 +197,10 @@ class Inks:
         for ink in inks:
             if not any(self._is_seen(piece, drawn) for piece in ink.pieces):
                 ink.hidden = Hidden.UNSEEN
+        self._drawings.left -= time.process_time() - begun
+
+    def _pass(self, inks: Sequence[Ink]) -> None:
+        self.unlooked += sum(length(ink.pieces) for ink in inks)
 
     def _is_seen(self, piece: Piece, drawn: Any) -> bool:
         """Return whether the place of a piece has more than one color."""

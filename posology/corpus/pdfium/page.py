@@ -11,7 +11,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from posology.corpus.pdfium.characters import NONE, UNKNOWN, characters
-from posology.corpus.pdfium.ink import Inks, Piece, length
+from posology.corpus.pdfium.ink import Drawings, Inks, Piece, length
 from posology.corpus.pdfium.objects import Lost, Objects
 from posology.corpus.pdfium.places import baseline, place, turned, turns
 
@@ -36,6 +36,7 @@ def replies(path: str, most: int) -> Iterator[dict[str, Any]]:
         yield {"unreadable": "encrypted: remove its password" if locked else "damaged, or no PDF"}
         return
     yield {"pages": count, "title": title}
+    drawings = Drawings()
     for number in range(count):
         try:
             page = document[number]
@@ -44,22 +45,23 @@ def replies(path: str, most: int) -> Iterator[dict[str, Any]]:
             if size > most:
                 yield {"wrong": f"must have <= {most:,} characters (got {size:,})"}
             else:
-                yield _reply(page, text.raw, size)
+                yield _reply(page, text.raw, size, drawings)
             text.close()
             page.close()
         except pypdfium2.PdfiumError as error:
             yield {"wrong": f"cannot be read: {error}"}
 
 
-def _reply(page: Any, text: Any, size: int) -> dict[str, Any]:
-    """Return the words of a page in the order of its content, and the number of characters that it does not show.
+def _reply(page: Any, text: Any, size: int, drawings: Drawings) -> dict[str, Any]:
+    """Return the words of a page in the order of its content, and the numbers of characters that it does not show, or may not.
 
     Args:
         page: of PDFium.
         text: of the page.
         size: number of its characters.
+        drawings: of the file.
     """
-    inks, objects = Inks(page, text), Objects(page)
+    inks, objects = Inks(page, text, drawings), Objects(page)
     every = list(_pieces(characters(text, size), inks))
     inks.look(objects)
     read = inks.read(every, objects)
@@ -67,7 +69,7 @@ def _reply(page: Any, text: Any, size: int) -> dict[str, Any]:
     directions = turns([*(one.ink.angle for one in read), *(one.angle for one in lost)])
     words = list(_words(text, read, directions))
     words += (_lost(one, directions[one.angle]) for one in lost)
-    return {"words": words, "hidden": length(every) - length(read)}
+    return {"words": words, "hidden": length(every) - length(read), "unlooked": inks.unlooked}
 
 
 def _pieces(chars: str, inks: Inks) -> Iterator[Piece]:

@@ -22,6 +22,7 @@ from posology.corpus.pdf import process
 from posology.corpus.pdf.layout import lines
 from posology.corpus.pdf.lines import joined, learn
 from posology.corpus.pdf.process import Word
+from posology.corpus.pdfium.ink import Drawings
 from posology.corpus.pdfium.page import replies
 from posology.errors import BadFile, BadRecord, ReaderUnavailable
 from posology.types import Pages, Passage
@@ -387,3 +388,16 @@ def test_known_text_is_read(tmp_path: Path, name: str) -> None:
     assert found.title
     assert not found.kept
     assert found.bad == made.bad
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", ["white", "on a layer that is off"])
+def test_what_there_was_no_time_to_look_at_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("posology.corpus.pdfium.page.Drawings", lambda: Drawings(left=0))
+    path = tmp_path / "a_file.pdf"
+    path.write_bytes(SAMPLES[f"hidden text: {name}"]().content)
+    found = process.glyphs(path)
+    assert list(found.pages)
+    assert any("read as if shown" in one.reason for one in found.wrong)
