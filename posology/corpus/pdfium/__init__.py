@@ -9,5 +9,5 @@ object per page, ``{"words": [...], "hidden": n, "unlooked": n}`` or ``{"wrong":
 downwards. ``turn`` is its direction in degrees, clockwise, and ``size`` that of its type. A raised or lowered part of a word is a run of its own. ``signs``
 is the name of a font that shows signs instead of letters, else empty. A glyph without Unicode is U+FFFD. ``hidden`` is the
 number of characters that the page does not show, which no word has; ``unlooked`` that of those which have the color of paper
-or stand on a layer, and which nobody looked at, since a file of many such pages takes long to draw.
+or stand on a layer, and were not looked at, since a file of many such pages takes long to draw.
 """

@@ -96,7 +96,7 @@ class Inks:
         self._drawings = drawings
         self._box = page_box(page)
         self._found: dict[int, Ink] = {}
-        #: characters that count as seen although nobody looked: there was no time, or there were too many layers
+        #: characters that count as seen without a look: there was no time, or there were too many layers
         self.unlooked = 0
 
     def of(self, char: int) -> Ink:
