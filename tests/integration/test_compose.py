@@ -406,6 +406,8 @@ def test_every_variable_is_known_and_explained(compose: dict[str, Any]) -> None:
         if service["image"].startswith("posology"):
             assert set(service["environment"]) <= known | {
                 "FLOWER_BASIC_AUTH",
+                # uvicorn's
+                "FORWARDED_ALLOW_IPS",
                 "GOOGLE_APPLICATION_CREDENTIALS",
             }, name
     volumes = {v.split(":")[0] for s in compose["services"].values() for v in s.get("volumes", ())}
