@@ -79,6 +79,11 @@ class Limits:
     health: float = 2.0
 
 
+def _in_turn(name: str, what: str, total: int, known: int) -> Places:
+    """Return places for requests of which each tenant has one at work, and others that wait for it."""
+    return Places(name, what, total=total, each=1, queue=known - 1)
+
+
 @dataclass(kw_only=True, slots=True)
 class Context:
     """State of one app."""
@@ -111,19 +116,12 @@ class Context:
         self.streams = Places(
             "TooManyStreams", "event streams", total=most.streams, each=most.tenant_streams
         )
-        self.uploads = Places(
-            "TooManyBatches",
-            "uploads of batches",
-            total=most.batches,
-            each=1,
-            queue=most.tenant_batches - 1,
+        self.uploads = _in_turn(
+            "TooManyBatches", "uploads of batches", most.batches, most.tenant_batches
         )
-        self.files = Places(
-            "TooManyUploads",
-            "uploads of files",
-            total=most.files,
-            each=1,
-            queue=most.tenant_files - 1,
+        self.files = _in_turn("TooManyUploads", "uploads of files", most.files, most.tenant_files)
+        self.reads = _in_turn(
+            "TooManyReads", "requests for passages", most.reads, most.tenant_reads
         )
         name = self.settings.uploads
         folder = None if name is None else Path(name).expanduser()
@@ -134,13 +132,6 @@ class Context:
         )
         self.searches = Places(
             "TooManySearches", "searches", total=most.searches, each=most.tenant_searches
-        )
-        self.reads = Places(
-            "TooManyReads",
-            "requests for passages",
-            total=most.reads,
-            each=1,
-            queue=most.tenant_reads - 1,
         )
         self.estimates = Places("TooManyEstimates", "estimates", total=most.estimates, each=1)
 

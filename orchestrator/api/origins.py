@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.api import problems
+from posology.network.hosts import is_own_host
 
 #: what a browser says of a request that no other site has made
 _OWN = ("none", "same-origin")
@@ -96,17 +97,6 @@ def is_foreign(headers: Headers, host: str) -> bool:
         return True
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a name or address is of the machine itself, without its port."""
-    host = host.rstrip(".").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def is_local(request: Request) -> bool:
     """Return whether a request comes from this machine, and not through a proxy on it, as far as the proxy shows itself."""
     if any(name in _PROXIES or name.startswith("x-forwarded-") for name in request.headers):
@@ -114,4 +104,4 @@ def is_local(request: Request) -> bool:
     # no browser speaks it; nginx does to a service behind it, with none of the headers unless it is told to
     if request.scope.get("http_version") == "1.0":
         return False
-    return request.client is not None and is_loopback(request.client.host)
+    return request.client is not None and is_own_host(request.client.host)

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context
-from orchestrator.api.origins import is_foreign, is_local, is_loopback
+from orchestrator.api.origins import is_foreign, is_local
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.traffic import TENANT, address
 from orchestrator.console.pages import HEADERS, HOME, respond
@@ -28,6 +28,7 @@ from orchestrator.console.sessions import (
 from orchestrator.settings import Auth
 from posology.budget.tenants import api_keys
 from posology.errors import KeyRefused, PosologyError, TenantDisabled
+from posology.network.hosts import is_own_host
 from posology.store.keys import DEFAULT_TENANT
 
 COOKIE = "posology_console"
@@ -112,7 +113,7 @@ def _over_tls(asked: Asked) -> bool:
     settings, url = asked.api.settings, asked.request.url
     if settings.console_secure is not None:
         return settings.console_secure
-    keys = settings.auth is Auth.KEYS and not is_loopback(url.hostname or "")
+    keys = settings.auth is Auth.KEYS and not is_own_host(url.hostname or "")
     return keys or url.scheme == "https"
 
 

@@ -161,7 +161,7 @@ def _command(
     redis = {"POSOLOGY_REDIS_URL": redis_url}
     return Command(
         name=name,
-        argv=tuple(_filled(part, fields) for part in argv),
+        argv=tuple(_filled(one, fields) for one in argv),
         environment=fitting(
             {
                 **FOR_SERVICES,

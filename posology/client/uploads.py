@@ -108,9 +108,7 @@ class Uploads(Base):
         Raises:
             IngestNotFound: there is none of that id, or its record has expired.
         """
-        path = f"/v1/index/ingests/{quote(ingest, safe='')}"
-        reply = await self._wire.request("GET", path, repeatable=True)
-        return read(IngestOutput, reply.content)
+        return await self._ingest("GET", ingest)
 
     async def ingests(self) -> tuple[IngestOutput, ...]:
         """Return the ingests whose records are kept, newest first."""
@@ -126,9 +124,7 @@ class Uploads(Base):
         Raises:
             IngestNotFound: there is none of that id, or its record has expired.
         """
-        path = f"/v1/index/ingests/{quote(ingest, safe='')}"
-        reply = await self._wire.request("DELETE", path, repeatable=True)
-        return read(IngestOutput, reply.content)
+        return await self._ingest("DELETE", ingest)
 
     async def wait_ingest(self, ingest: str) -> IngestOutput:
         """Return the ingest of an uploaded file when it has ended: succeeded, failed or cancelled.
@@ -142,3 +138,8 @@ class Uploads(Base):
         while not (found := await self.ingest(ingest)).over:  # noqa: ASYNC110 - of another process
             await anyio.sleep(_PAUSE)
         return found
+
+    async def _ingest(self, method: str, ingest: str) -> IngestOutput:
+        path = f"/v1/index/ingests/{quote(ingest, safe='')}"
+        reply = await self._wire.request(method, path, repeatable=True)
+        return read(IngestOutput, reply.content)

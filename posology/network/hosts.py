@@ -17,7 +17,7 @@ def is_loopback(url: str) -> bool:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return False
-    if host == "localhost" or host.endswith(".localhost"):
+    if is_own_host(host):
         return True
     try:
         address = ip_address(host)
@@ -26,6 +26,17 @@ def is_loopback(url: str) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return address.is_loopback or address.is_unspecified
+
+
+def is_own_host(host: str) -> bool:
+    """Whether a name or address, without its port, is of this machine: ``localhost``, a name below it, or an address."""
+    host = host.rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_address(url: str) -> bool:

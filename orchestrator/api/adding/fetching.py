@@ -11,7 +11,7 @@ from orchestrator.api.adding.files import arriving, disk, no_room
 from orchestrator.api.context import Context
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem, status_of
 from orchestrator.ingest.live.request import FETCH, FetchRequest
-from orchestrator.ingest.uploads.folder import NoRoom
+from orchestrator.ingest.uploads.folder import NoRoom, unknown_ingest
 from orchestrator.logs.events import note
 from posology import errors
 from posology.errors import IngestNotFound, InvalidQuery
@@ -136,7 +136,7 @@ async def _ended(api: Context, tenant: str, ingest: str, *, seconds: float) -> I
     """
     uploads = api.uploaded
     if uploads is None:
-        raise IngestNotFound(f"there is no ingest {ingest}, or it has expired", ingest=ingest)
+        raise unknown_ingest(ingest)
     until = anyio.current_time() + seconds
     while True:
         found = await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant))

@@ -15,7 +15,7 @@ from orchestrator.api.examples import fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import MAX_ID
-from orchestrator.ingest.uploads.folder import Arrival, NoRoom
+from orchestrator.ingest.uploads.folder import Arrival, NoRoom, unknown_ingest
 from orchestrator.ingest.uploads.names import MAX_NAME, check_name
 from orchestrator.logs.events import note
 from posology import errors
@@ -75,13 +75,7 @@ NOT_ALLOWED = errors.IngestNotAllowed(
     "the tenant acme may not add literature to the index: ask the operator of this service",
     tenant="acme",
 )
-
-
-def _unknown(ingest: str) -> errors.IngestNotFound:
-    return errors.IngestNotFound(f"there is no ingest {ingest}, or it has expired", ingest=ingest)
-
-
-_ABSENT = _unknown(_INGEST)
+_ABSENT = unknown_ingest(_INGEST)
 IngestId = Annotated[
     str, Path(max_length=MAX_ID, description="Id of the ingest.", examples=[_INGEST])
 ]
@@ -195,7 +189,7 @@ async def get(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
     """Return how far the ingest of an uploaded file is, and the records that cannot be read, with the reason."""
     uploads = api.uploaded
     if uploads is None:
-        raise _unknown(ingest)
+        raise unknown_ingest(ingest)
     return answered(await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant)))
 
 
@@ -216,7 +210,7 @@ async def cancel(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
     """Cancel an ingest that waits or runs. Records that were written before stay in the index."""
     uploads = api.uploaded
     if uploads is None:
-        raise _unknown(ingest)
+        raise unknown_ingest(ingest)
     with disk():
         found = await to_thread.run_sync(lambda: uploads.cancel(ingest, tenant=tenant))
     if not found.over:

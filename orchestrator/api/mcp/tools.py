@@ -19,11 +19,7 @@ from orchestrator.api.mcp.forms import (
     QuoteArguments,
     StandingArguments,
 )
-from orchestrator.question.request import (
-    AskRequest,
-    SearchRequest,
-    invalid_field,
-)
+from orchestrator.question.request import AskRequest, SearchRequest, invalid_field
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
 from posology.errors import PassageNotFound

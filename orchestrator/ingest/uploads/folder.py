@@ -173,7 +173,7 @@ class Uploads:
             for folder in (own / _PENDING / ingest, own / _ENDED / ingest):
                 if (found := _read(folder)) is not None:
                     return found
-        raise IngestNotFound(f"there is no ingest {ingest}, or it has expired", ingest=ingest)
+        raise unknown_ingest(ingest)
 
     def cancel(self, ingest: str, *, tenant: str) -> IngestOutput:
         """Ask for the end of an ingest, and return it as it is now: the ingesting process ends it. An ended one stays so.
@@ -362,6 +362,11 @@ def _write(folder: Path, ingest: IngestOutput) -> None:
         os.fsync(file.fileno())
     made.rename(folder / _RECORD)
     sync(folder)
+
+
+def unknown_ingest(ingest: str) -> IngestNotFound:
+    """Return the error for an ingest that a tenant does not have."""
+    return IngestNotFound(f"there is no ingest {ingest}, or it has expired", ingest=ingest)
 
 
 def make_private(folder: Path) -> None:

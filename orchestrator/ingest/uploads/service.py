@@ -229,12 +229,14 @@ class Ingester:
             Whether something still waits: the process must stop, or cannot write the index now.
         """
         while not self._stop.is_set():
-            for waiting in self._uploads.pending().values():
-                for one in filter(self._uploads.is_cancelled, waiting):
-                    self._end(one, IngestState.CANCELLED)
             pending = self._uploads.pending()
             if not pending:
                 return False
+            waiting = (one for ones in pending.values() for one in ones)
+            if cancelled := [one for one in waiting if self._uploads.is_cancelled(one)]:
+                for one in cancelled:
+                    self._end(one, IngestState.CANCELLED)
+                continue
             # each tenant in turn, so that one with many files does not keep the others waiting
             names = sorted(pending)
             tenant = next((n for n in names if self._served is None or n > self._served), names[0])
