@@ -11,10 +11,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from posology.corpus.items import sentence
 from posology.errors import ReaderUnavailable
+
+if TYPE_CHECKING:
+    from lxml.etree import XMLParser
 
 #: characters of a line; a longer one is skipped without being held
 MAX_LINE = 1_000_000
@@ -81,13 +84,32 @@ class Lines:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked if it is gzipped (detected by content)."""
     with path.open("rb") as raw:
         packed = raw.read(2) == _GZIP
         raw.seek(0)
         with gzip.open(raw, "rb") if packed else raw as stream:
-            yield cast("IO[bytes]", stream)
+            yield stream
+
+
+def xml_parser(encoding: str | None = None) -> XMLParser:
+    """Return a parser of XML from anywhere: without comments and instructions, it expands no entity and fetches nothing.
+
+    Args:
+        encoding: of the bytes, whatever they say; ``None``: as they say.
+    """
+    from lxml import etree
+
+    return etree.XMLParser(
+        encoding=encoding,
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
 
 
 @contextmanager
@@ -115,7 +137,7 @@ def beginning(path: Path, size: int) -> bytes:
     try:
         with opened(path) as stream:
             # at once, it would lose what comes before a break
-            while len(start) < size and (part := stream.read1(size - len(start))):  # type: ignore[attr-defined]  # as above
+            while len(start) < size and (part := stream.read1(size - len(start))):
                 start += part
     except FAULTS:
         pass  # the reader reports it

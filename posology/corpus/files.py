@@ -6,7 +6,6 @@ distinguished by the root element if they are XML, and by the beginning of the t
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from posology.corpus import jats, jsonl, pdf, pubmed
-from posology.corpus.decoding import beginning_text
+from posology.corpus.decoding import beginning_text, opened
 from posology.corpus.documents import html, plain, word
 from posology.corpus.drafts import Whole, parts
 from posology.corpus.items import Item, Parts, Record
@@ -41,7 +40,6 @@ WITHIN = 1_000_000
 _CHUNK = 8_192
 #: between the paragraphs of a record
 _BORDER = re.compile(r"\n\s*\n")
-_GZIP = b"\x1f\x8b"
 
 
 class Read(Protocol):
@@ -70,6 +68,7 @@ class Kind:
     extra: str | None = None
 
 
+_TABLE = "table"
 #: all formats; the first with a matching suffix, and a matching root element or beginning, is used
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -155,7 +154,7 @@ KINDS: tuple[Kind, ...] = (
         begins=refworks.begins,
     ),
     Kind(
-        name="table",
+        name=_TABLE,
         suffixes=tables.SUFFIXES,
         read=tables.read,
         count=tables.count,
@@ -206,24 +205,24 @@ def known_suffixes() -> tuple[str, ...]:
 
 
 def kind_of(path: Path) -> Kind | None:
-    """Return a file's format by its name and, where formats share a suffix, its content; ``None``: unknown.
+    """Return a file's format by its name and, where several write its suffix, its content; ``None``: unknown.
 
     XML without a readable root element gets the first format of its suffix, whose reader reports the fault.
     """
     fitting = by_name(path)
     if len(fitting) < 2:
         named = next(iter(fitting), None)
-        if named is None or named.begins is None or named.name == "table":
+        if named is None or named.begins is None or named.name == _TABLE:
             return named
         # PubMed's files are also saved as .ris
-        tagged = (kind for kind in (named, *KINDS) if kind.begins and kind.name != "table")
-        return _by_content(path, tagged) or named
+        tagged = (kind for kind in (named, *KINDS) if kind.begins and kind.name != _TABLE)
+        return _by_content(beginning_text(path, _CHUNK), tagged) or named
     if any(kind.roots for kind in fitting):
         root = root_of(path)
         if root is None:
             return fitting[0]
         return next((kind for kind in fitting if root in kind.roots), None)
-    return _by_content(path, fitting)
+    return _by_content(beginning_text(path, _CHUNK), fitting)
 
 
 def recognised(path: Path) -> Kind:
@@ -233,7 +232,7 @@ def recognised(path: Path) -> Kind:
         BadFile: it is of no known format.
         ReaderUnavailable: the package that reads it is not installed.
     """
-    kind = kind_of(path) or by_beginning(path)
+    kind = _found(path)
     if kind is None:
         raise BadFile(unknown(path), path=str(path))
     if kind.require is not None:
@@ -243,8 +242,8 @@ def recognised(path: Path) -> Kind:
 
 def is_table(path: Path) -> bool:
     """Return whether a file is read as a table."""
-    kind = kind_of(path)
-    return kind is not None and kind.name == "table"
+    kind = _found(path)
+    return kind is not None and kind.name == _TABLE
 
 
 def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[Item]:
@@ -258,12 +257,12 @@ def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[
         after: the items up to this place are passed over.
         columns: names of columns, if it is a table.
     """
-    if is_table(path):
+    kind = _found(path)
+    if kind is None:
+        return iter((BadFile(unknown(path), path=str(path)),))
+    if kind.name == _TABLE:
         return _bounded(tables.read(path, after=after, columns=columns))
-    kind = kind_of(path) or by_beginning(path)
-    if kind is not None:
-        return _bounded(kind.read(path, after=after))
-    return iter((BadFile(unknown(path), path=str(path)),))
+    return _bounded(kind.read(path, after=after))
 
 
 def _bounded(items: Iterable[Item]) -> Iterator[Item]:
@@ -305,14 +304,18 @@ def _too_long(record: Record) -> BadRecord:
 
 def count_rows(path: Path, *, columns: Columns = GUESSED) -> int:
     """Return the number of items in a file, up to where it can be read."""
-    if is_table(path):
-        return tables.count(path, columns=columns)
-    kind = kind_of(path) or by_beginning(path)
-    return 0 if kind is None else kind.count(path)
+    kind = _found(path)
+    if kind is None:
+        return 0
+    return tables.count(path, columns=columns) if kind.name == _TABLE else kind.count(path)
 
 
-def _by_content(path: Path, fitting: Iterable[Kind]) -> Kind | None:
-    start = beginning_text(path, _CHUNK)
+def _found(path: Path) -> Kind | None:
+    """Return a file's format by its name, and else by its beginning; ``None``: unknown."""
+    return kind_of(path) or by_beginning(path)
+
+
+def _by_content(start: str, fitting: Iterable[Kind]) -> Kind | None:
     return next((kind for kind in fitting if kind.begins is None or kind.begins(start)), None)
 
 
@@ -320,9 +323,10 @@ def by_beginning(path: Path) -> Kind | None:
     """Return the format of a file without a known suffix; ``None``: its beginning shows none."""
     if by_name(path):
         return None
-    if beginning_text(path, _CHUNK).lstrip().startswith("{"):
+    start = beginning_text(path, _CHUNK)
+    if start.lstrip().startswith("{"):
         return KINDS[0]
-    return _by_content(path, (kind for kind in KINDS if kind.begins is not None))
+    return _by_content(start, (kind for kind in KINDS if kind.begins is not None))
 
 
 def unknown(path: Path) -> str:
@@ -379,11 +383,8 @@ def root_of(path: Path) -> str | None:
 
 
 def _beginning(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        with gzip.open(raw, "rb") if packed else raw as stream:
-            for _ in range(0, WITHIN, _CHUNK):
-                if not (chunk := stream.read(_CHUNK)):
-                    return
-                yield chunk
+    with opened(path) as stream:
+        for _ in range(0, WITHIN, _CHUNK):
+            if not (chunk := stream.read(_CHUNK)):
+                return
+            yield chunk

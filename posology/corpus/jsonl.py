@@ -6,12 +6,12 @@ that ends early as a :class:`~posology.errors.BadFile`, in their places. The goo
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
 
+from posology.corpus.decoding import opened
 from posology.corpus.items import Record, sentence
 from posology.corpus.record import RecordError, parse
 from posology.errors import BadFile, BadRecord
@@ -21,7 +21,6 @@ MAX_LINE = 10_000_000
 SUFFIXES = (".jsonl", ".jsonl.gz")
 
 _BOM = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Record | BadRecord | BadFile]:
@@ -71,14 +70,11 @@ def _record(content: bytes | None, *, path: Path, line: int, row: int) -> Record
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     """Yield numbered lines without their ends; ``None`` for a line that is too long."""
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        with gzip.open(raw, "rb") if packed else raw as stream:
-            yield from _bounded(stream)  # type: ignore[arg-type]  # GzipFile reads like a file
+    with opened(path) as stream:
+        yield from _bounded(stream)
 
 
-def _bounded(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def _bounded(stream: BufferedIOBase) -> Iterator[tuple[int, bytes | None]]:
     line = 0
     while content := stream.readline(MAX_LINE + 1):
         line += 1

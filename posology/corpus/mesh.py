@@ -6,13 +6,13 @@ DTD nlmdescriptorrecordset.
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
+from posology.corpus.decoding import opened
 from posology.corpus.items import sentence
 from posology.corpus.pubmed.words import plain
 from posology.errors import BadFile
@@ -20,7 +20,6 @@ from posology.errors import BadFile
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-_GZIP = b"\x1f\x8b"
 _ROOT = "DescriptorRecordSet"
 _RECORD = "DescriptorRecord"
 
@@ -57,14 +56,11 @@ def read_terms(path: Path) -> Iterator[Heading]:
 
     read = 0
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == _GZIP
-            raw.seek(0)
-            with gzip.open(raw, "rb") if packed else raw as stream:
-                for element in _records(stream):  # type: ignore[arg-type]  # GzipFile reads like a file
-                    read += 1
-                    if (heading := _heading(element)) is not None:
-                        yield heading
+        with opened(path) as stream:
+            for element in _records(cast("BinaryIO", stream)):
+                read += 1
+                if (heading := _heading(element)) is not None:
+                    yield heading
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise BadFile(sentence(reason or str(error)), path=str(path), line=read or None) from error

@@ -256,18 +256,15 @@ def of_medrag(passage: Passage, *, wiki_id: object = None) -> Passage:
     """Return a chunk of MedRAG with its collection as the source and its article as the parent.
 
     Fields that are set already stay. The id is kept, so that results can be compared with MedRAG's. A chunk of
-    PubMed is a whole abstract: its parent is ``pmid:N``, so that it goes when NLM withdraws that number; a title
-    that begins with ``RETRACTED:`` marks it as retracted. A chunk of a textbook has no parent. An id of another
-    form changes nothing.
+    PubMed is a whole abstract: its parent is ``pmid:N``, so that it goes when NLM withdraws that number. A
+    chunk of a textbook has no parent. An id of another form changes nothing.
 
     Args:
         passage: as it was read.
         wiki_id: number of the page that a chunk of Wikipedia is of.
     """
     if _PUBMED.fullmatch(passage.id):
-        # the files have no other sign of it
-        known = replace(passage, retracted=passage.retracted or says_retracted(passage.title))
-        return _with(known, "pubmed", passage.pmid and f"pmid:{passage.pmid}")
+        return _with(passage, "pubmed", passage.pmid and f"pmid:{passage.pmid}")
     if article := _STATPEARLS.fullmatch(passage.id):
         title, _, headings = passage.title.partition(_STEP)
         section = " > ".join(part for part in headings.split(_STEP) if part) or None

@@ -5,7 +5,6 @@ What is read a second time, when it is ingested, then takes about as long.
 
 from __future__ import annotations
 
-import gzip
 import json
 import resource
 import signal
@@ -16,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from posology.corpus.decoding import opened
 from posology.corpus.files import count_rows
 from posology.errors import BadFile
 
@@ -98,15 +98,12 @@ def _beyond(limit: str, path: Path) -> BadFile:
 def _is_within(paths: Sequence[Path], size: int) -> bool:
     """Return whether files have at most so many bytes, unpacked."""
     for path in paths:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == _PACKED[0]
-            raw.seek(0)
-            with gzip.open(raw, "rb") if packed else raw as stream:
-                try:
-                    while size >= 0 and (block := stream.read(_MIB)):
-                        size -= len(block)
-                except (OSError, EOFError, zlib.error):
-                    pass  # its reader says so
+        with opened(path) as stream:
+            try:
+                while size >= 0 and (block := stream.read(_MIB)):
+                    size -= len(block)
+            except (OSError, EOFError, zlib.error):
+                pass  # its reader says so
     return size >= 0
 
 

@@ -52,8 +52,7 @@ def decoded(content: bytes) -> str:
         raise Undecodable(
             "has no text, or text in UTF-16 without a byte order mark: save it as UTF-8"
         )
-    # what no UTF-8 can hold, no index can
-    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+    return text.replace("\0", "\ufffd")
 
 
 def _decoded(content: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from posology.corpus.decoding import xml_parser
 from posology.corpus.gaps import Gaps
 from posology.corpus.pubmed.formula import render
 
@@ -73,7 +74,12 @@ def _read(element: _Element) -> str:
 
 def _written(math: _Element) -> str:
     """Return MathML on one line, else its text, else the TeX that it was made from."""
-    if found := render(math) or (math.get("alttext") or "").strip():
+    try:
+        found = render(math)
+    except RecursionError:
+        # a page may nest as deep as it likes
+        found = ""
+    if found := found or (math.get("alttext") or "").strip():
         return found
     sources = (
         str(one.text or "") for one in math.iter("annotation") if "tex" in one.get("encoding", "")
@@ -89,10 +95,7 @@ def _source(script: _Element) -> str:
 def _rendered(mathml: str) -> str:
     from lxml import etree
 
-    parser = etree.XMLParser(
-        resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
-    )
     try:
-        return render(etree.fromstring(mathml.encode(), parser))
+        return render(etree.fromstring(mathml.encode(), xml_parser()))
     except (etree.XMLSyntaxError, ValueError):
         return ""

@@ -111,7 +111,8 @@ def page_of(text: str) -> Page | None:
         encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True
     )
     try:
-        root = etree.fromstring(text.encode(), parser)
+        # a lone surrogate is no character
+        root = etree.fromstring(text.encode(errors="replace"), parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
     if root is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from posology.corpus.decoding import opened
 from posology.corpus.drafts import Broken, Draft, counted, file_id, file_title, parts, placed
 from posology.corpus.items import Item, sentence
 from posology.corpus.pieces import Piece, pack
@@ -23,7 +23,6 @@ SUFFIXES = (".txt", ".txt.gz")
 LONGEST = 100_000
 
 _BLOCK = 65_536
-_GZIP = b"\x1f\x8b"
 #: Blank lines and form feeds; a line of a file may end as on any system.
 _BORDER = re.compile(r"(?:\r\n|\n|\r)(?:[ \t\xa0]*(?:\r\n|\n|\r))+|\f")
 _OTHERS = (
@@ -119,23 +118,20 @@ def _sentence_end(text: str) -> int:
 def _decoded(path: Path) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read_bytes = 0
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        with gzip.open(raw, "rb") if packed else raw as stream:
+    with opened(path) as stream:
+        block = stream.read1(_BLOCK)
+        for mark, name in _OTHERS:
+            if block.startswith(mark):
+                raise _NotText(f"encoded as {name}: save it as UTF-8")
+        while block:
+            if b"\0" in block:
+                raise _NotText("has NUL characters: not plain text")
+            try:
+                yield visible(decoder.decode(block))
+            except UnicodeDecodeError as error:
+                raise _not_utf8(error, read_bytes) from None
+            read_bytes += len(block)
             block = stream.read1(_BLOCK)
-            for mark, name in _OTHERS:
-                if block.startswith(mark):
-                    raise _NotText(f"encoded as {name}: save it as UTF-8")
-            while block:
-                if b"\0" in block:
-                    raise _NotText("has NUL characters: not plain text")
-                try:
-                    yield visible(decoder.decode(block))
-                except UnicodeDecodeError as error:
-                    raise _not_utf8(error, read_bytes) from None
-                read_bytes += len(block)
-                block = stream.read1(_BLOCK)
     try:
         yield visible(decoder.decode(b"", final=True))
     except UnicodeDecodeError as error:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self, cast
 
+from posology.corpus.decoding import opened
 from posology.corpus.drafts import Broken, Draft, Warned, Wrong, counted, file_id, parts, placed
 from posology.corpus.gaps import Gaps, told
 from posology.corpus.items import Item, part_id
@@ -42,7 +41,6 @@ _EXTENDED = (
     tarfile.SOLARIS_XHDTYPE,
 )
 _SPARSE = "sparse members are not read"
-_GZIP = b"\x1f\x8b"
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
@@ -73,19 +71,9 @@ def count_archive(path: Path) -> int:
     return counted(_archive(path))
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BufferedIOBase]:
-    """Open a file's bytes, unpacked if it is gzipped (detected by content)."""
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        with gzip.open(raw, "rb") if packed else raw as stream:
-            yield stream
-
-
 def _file(path: Path) -> Iterator[Draft]:
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             yield from _articles(stream, name=file_id(path))
     except FAULTS as error:
         yield Broken(reason=message(error))
@@ -95,7 +83,7 @@ def _archive(path: Path) -> Iterator[Draft]:
     some = False
     try:
         with (
-            _opened(path) as stream,
+            opened(path) as stream,
             tarfile.open(
                 fileobj=cast("IO[bytes]", _Available(stream)), mode="r|", tarinfo=_Header
             ) as archive,

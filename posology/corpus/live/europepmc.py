@@ -176,8 +176,7 @@ def as_row(result: object) -> dict[str, Any] | None:
 
 def _lines(markup: str) -> Iterator[str]:
     """Yield an abstract's paragraphs, each after its heading."""
-    # a lone surrogate is no character
-    page = page_of(markup.encode("utf-8", "replace").decode()) if markup.strip() else None
+    page = page_of(markup) if markup.strip() else None
     for piece in page.pieces() if page else ():
         yield Gaps.marked(f"{piece.section}: {piece.text}" if piece.section else piece.text)
 

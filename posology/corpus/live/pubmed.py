@@ -15,6 +15,7 @@ from typing import Any
 
 from posology.corpus import jats
 from posology.corpus import pubmed as files
+from posology.corpus.decoding import xml_parser
 from posology.corpus.items import Deletion, Item, Record
 from posology.corpus.jats.body import ABSTRACT
 from posology.corpus.live.forms import Asked, Begun, Page, PubMedState, State, Text
@@ -257,10 +258,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 def _xml(body: bytes) -> Any:
     from lxml import etree
 
-    parser = etree.XMLParser(
-        resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
-    )
     try:
-        return etree.fromstring(body, parser)
+        return etree.fromstring(body, xml_parser())
     except etree.XMLSyntaxError:
         raise Unusable(f"not well-formed XML: {said(body) or 'an empty reply'}") from None

@@ -121,8 +121,7 @@ def named_root(start: bytes) -> str | None:
 
 
 def _prolog(window: Window, path: Path) -> Prolog:
-    while window.fill() and len(window) < _NAME:
-        pass
+    window.need(_NAME)
     if not len(window):
         raise BadFile(window.broken or "is empty", path=str(path))
     if window.buffer.startswith(_WIDE):

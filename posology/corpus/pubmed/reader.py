@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posology.corpus import checksums
+from posology.corpus.decoding import xml_parser
 from posology.corpus.items import Deletion, Item, sentence
 from posology.corpus.pubmed.frames import DELETIONS, SETS, Frame, Prolog, frames
 from posology.corpus.pubmed.record import Parsed, article, chapter
@@ -58,7 +59,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
     try:
         for frame in frames(path):
             if isinstance(frame, Prolog):
-                parser = _parser(frame.encoding)
+                parser = xml_parser(frame.encoding)
                 continue
             first, place = place + 1, place + frame.places
             superseded = _superseded(frame, versions)
@@ -82,20 +83,6 @@ def count(path: Path) -> int:
     except (BadFile, OSError):
         pass  # `read` reports it with its place
     return places
-
-
-def _parser(encoding: str | None) -> XMLParser:
-    from lxml import etree
-
-    return etree.XMLParser(
-        encoding=encoding,
-        resolve_entities=False,
-        load_dtd=False,
-        no_network=True,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
 
 
 def _superseded(frame: Frame, versions: dict[bytes, int]) -> bool:

@@ -212,7 +212,9 @@ def _title(article: _Element) -> str:
 
 def _words(element: _Element | None) -> str:
     """Return the words of an element, without markup that publishers encoded as text."""
-    return plain(unmarked(words(element)))
+    found = words(element)
+    shown = unmarked(found)
+    return found if shown == found else plain(shown)
 
 
 def english(title: str = "") -> str:

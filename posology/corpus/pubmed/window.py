@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
 
+from posology.corpus import decoding
 from posology.corpus.items import sentence
 
 _CHUNK = 262_144
-_GZIP = b"\x1f\x8b"
 _SPACE = re.compile(rb"[ \t\r\n]+")
 
 
 class Window:
     """Bytes of a stream from a place on. What is before the place may go at :meth:`drop`, and only then."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
         self._ended = False
         #: what is held of the stream
@@ -42,7 +41,7 @@ class Window:
             chunk = b""
             try:
                 # not `read`, which loses what it has when a stream breaks off in the middle
-                chunk = self._stream.read1(_CHUNK)  # type: ignore[attr-defined]  # buffered readers'
+                chunk = self._stream.read1(_CHUNK)
             except (OSError, EOFError, zlib.error) as error:
                 # not raised here: what is held may be whole records
                 reason = error.strerror if isinstance(error, OSError) else None
@@ -93,8 +92,5 @@ class Window:
 @contextmanager
 def opened(path: Path) -> Iterator[Window]:
     """Open a file's bytes, unpacked if it is gzipped (detected by content)."""
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        with gzip.open(raw, "rb") if packed else raw as stream:
-            yield Window(stream)  # type: ignore[arg-type]  # GzipFile reads like a file
+    with decoding.opened(path) as stream:
+        yield Window(stream)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from posology.corpus.decoding import opened
 from posology.corpus.items import Item
@@ -68,7 +67,7 @@ def _build(values: Values, path: Path) -> Parsed:
 def _entries(path: Path) -> Iterator[Entry]:
     sought = Sought(name="record", longest=MAX_RECORD)
     with opened(path) as stream:
-        for place, found in enumerate(elements(cast("BufferedIOBase", stream), sought), start=1):
+        for place, found in enumerate(elements(stream, sought), start=1):
             if isinstance(found, Ended):
                 raise Unreadable(found.reason)
             if isinstance(found, Torn):

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from posology.corpus.decoding import xml_parser
 from posology.types import UNREADABLE
 
 if TYPE_CHECKING:
@@ -303,17 +304,9 @@ class _Tree:
         """Go on with a formula, as XML."""
         from lxml import etree
 
-        parser = etree.XMLParser(
-            resolve_entities=False,
-            load_dtd=False,
-            no_network=True,
-            huge_tree=False,
-            remove_comments=True,
-            remove_pis=True,
-        )
         plain = _PREFIX.sub(r"\1", _SPACED.sub("", _REFERENCE.sub(_named, source)))
         try:
-            element = etree.fromstring(plain, parser)
+            element = etree.fromstring(plain, xml_parser())
         except (etree.XMLSyntaxError, ValueError):
             self._parts.append(UNREADABLE)
             return

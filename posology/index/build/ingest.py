@@ -231,5 +231,6 @@ def _unfinished(
 
 
 def _resume(file: Path, progress: Progress, given: GivenVectors | None, columns: Columns) -> Mark:
-    named = columns.identity if is_table(file) else ""
+    # few name columns, and a look into each file costs one
+    named = columns.identity if columns.identity and is_table(file) else ""
     return progress.resume(Mark.start(file, given.identity if given else named))

@@ -9,6 +9,7 @@ import pytest
 from posology.corpus.files import count_rows, kind_of, read, root_of
 from posology.corpus.folders import expand
 from posology.corpus.items import Parts, Record
+from posology.corpus.references.columns import Columns
 from posology.errors import BadFile, BadRecord
 from posology.types import MAX_PASSAGE
 from tests.support.literature import article_set, docx, jats
@@ -147,3 +148,14 @@ def test_a_passage_just_as_long_as_it_may_be_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(row(text="x" * MAX_PASSAGE) + row(text="x" * (MAX_PASSAGE - 4), title="Salt"))
     assert [type(one) for one in read(path)] == [Record, Record]
+
+
+def test_columns_that_are_named_hold_for_a_table_without_a_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "export"
+    path.write_text(
+        "title\tabstract\tpmid\tdoi\tsummary\nSalt\tWrong.\t7\t10.5555/a\tSalt helped.\n", "utf-8"
+    )
+    columns = Columns(named={"text": "summary"})
+    (record,) = (item for item in read(path, columns=columns) if isinstance(item, Record))
+    assert record.passage.text == "Salt helped."
+    assert count_rows(path, columns=columns) == len(list(read(path, columns=columns)))

@@ -85,5 +85,4 @@ def test_an_odd_number_of_a_page_is_none(page: object) -> None:
     ],
 )
 def test_a_title_of_pubmeds_tells_that_it_was_retracted(title: str, retracted: bool) -> None:
-    passage = Passage(id="pubmed23n0001_0", text="So.", title=title, pmid="7")
-    assert of_medrag(passage).retracted is retracted
+    assert chunk(id="pubmed23n0001_0", content="So.", title=title, PMID=7).retracted is retracted

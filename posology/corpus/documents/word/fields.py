@@ -122,7 +122,10 @@ def replacement(code: str, gaps: Gaps) -> str | None:
     if found is None:
         return None
     given = found[1]
-    number = int(given, 0) if given.isdecimal() or given[:2].lower() == "0x" else ord(given)
+    if given[:2].lower() == "0x":
+        number = int(given, 16)
+    else:
+        number = int(given) if given.isdecimal() else ord(given)
     font = _FONT.search(code)
     if number < 0x100 and not _UNICODE.search(code):
         char = bytes([number]).decode("cp1252", errors="replace")

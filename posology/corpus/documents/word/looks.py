@@ -7,6 +7,7 @@ whether they are raised or lowered, and whether they are shown.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -113,13 +114,7 @@ class Looks:
 
     def tag(self, style: str | None) -> str:
         """Return the tag of a page for paragraphs of a style: Word's headings begin below the title."""
-        seen: set[str] = set()
-        while (
-            style is not None
-            and style not in seen
-            and (found := self._styles.get(style)) is not None
-        ):
-            seen.add(style)
+        for found in self._based(style):
             name = value(found.find(f"{W}name")) or ""
             level = value(found.find(f"{W}pPr/{W}outlineLvl"))
             if name.lower() == _TITLE:
@@ -128,7 +123,6 @@ class Looks:
                 return f"h{min(int(named[1]) + 1, _LEVELS)}"
             if level is not None and level.isdecimal():
                 return "p" if int(level) >= _BODY else f"h{min(int(level) + 2, _LEVELS)}"
-            style = value(found.find(f"{W}basedOn"))
         return "p"
 
     def text(self, text: str, look: Look, gaps: Gaps) -> str:
@@ -169,24 +163,23 @@ class Looks:
         return said
 
     def _chain(self, style: str | None) -> _Said:
-        """Return what a style and those that it is based on say, the nearest first."""
-        if style in self._chains:
-            return self._chains[style]
-        chain: list[_Element] = []
+        """Return what a style and those that it is based on say; the nearest counts."""
+        if style not in self._chains:
+            said: _Said = {}
+            for one in reversed(list(self._based(style))):
+                said |= self._said(one.find(f"{W}rPr"))
+            said.pop("style", None)
+            self._chains[style] = said
+        return self._chains[style]
+
+    def _based(self, style: str | None) -> Iterator[_Element]:
+        """Yield a style and those that it is based on, the nearest first."""
         seen: set[str] = set()
-        name = style
-        while (
-            name is not None and name not in seen and (found := self._styles.get(name)) is not None
-        ):
-            seen.add(name)
-            chain.append(found)
-            name = value(found.find(f"{W}basedOn"))
-        said: _Said = {}
-        for one in reversed(chain):
-            said |= self._said(one.find(f"{W}rPr"))
-        said.pop("style", None)
-        self._chains[style] = said
-        return said
+        while style is not None and style not in seen and style in self._styles:
+            seen.add(style)
+            found = self._styles[style]
+            yield found
+            style = value(found.find(f"{W}basedOn"))
 
 
 def _look(said: _Said) -> Look:

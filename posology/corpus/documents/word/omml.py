@@ -109,9 +109,8 @@ class Formulas:
                 accent = _said(element, "acc", "chr")
                 return _under(self._part(element, "e"), _HAT if accent is None else accent)
             case "bar":
-                return _under(
-                    self._part(element, "e"), _BARS[_said(element, "bar", "pos") or "bot"]
-                )
+                bar = _BARS.get(_said(element, "bar", "pos") or "", _BARS["bot"])
+                return _under(self._part(element, "e"), bar)
             case "phant" if not _shows(element):
                 return ""
             case name if name in _HOLDERS:

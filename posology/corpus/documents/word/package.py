@@ -6,6 +6,7 @@ import posixpath
 import zipfile
 from typing import IO, TYPE_CHECKING
 
+from posology.corpus.decoding import xml_parser
 from posology.corpus.documents.html import Unreadable
 from posology.corpus.documents.word.names import W
 from posology.corpus.items import sentence
@@ -129,16 +130,8 @@ class _Members:
             raise Unreadable("declares entities, which Word does not: not read")
         for strict, usual in _STRICT:
             content = content.replace(strict, usual)
-        parser = etree.XMLParser(
-            resolve_entities=False,
-            load_dtd=False,
-            no_network=True,
-            huge_tree=False,
-            remove_comments=True,
-            remove_pis=True,
-        )
         try:
-            return etree.fromstring(content, parser)
+            return etree.fromstring(content, xml_parser())
         except (etree.XMLSyntaxError, ValueError) as error:
             first = str(error).partition("\n")[0]
             raise Unreadable(f"damaged: {name}: {sentence(first)}") from None

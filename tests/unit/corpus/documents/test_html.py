@@ -91,6 +91,7 @@ SQUARE = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
         (f"<p>as <span class=katex><span>{SQUARE}</span><span aria-hidden=true>x2</span></span>", ["as x^2"]),
         (f"<p>as <span class=MathJax_Preview>x2</span>{DRAWN}<script type='math/tex'>x^2</script>", ["as x^2"]),
         (f"<p>as <span class=MathJax data-mathml='{SQUARE}'>x2</span><script type='math/tex'>x</script>", ["as x^2"]),
+        ("<p>as <span class=MathJax data-mathml='<math><mi>x</mi><!--y--><?z z?><mo>=</mo><mn>2</mn></math>'>", ["as x = 2"]),
         (f"<p>as <span class=mwe-math-element><i style='display:none'>{SQUARE}</i><img alt=x></span>", ["as x^2"]),
         ("<p>as <span class=mwe-math-element><img alt='x^2' aria-hidden=true></span>", ["as x^2"]),
         # raised, lowered, and in fonts of signs
@@ -258,3 +259,15 @@ def test_deep_pages_take_time_in_proportion(tmp_path: Path, tag: str) -> None:
         items(tmp_path, f"<{tag}>x" * size)
 
     assert growth(work, 3_000) < MOST
+
+
+def test_a_formula_that_is_nested_too_deeply_is_a_gap(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text(
+        f"<p>Salt is {'<math>' + '<mrow>' * 600 + '<mi>x</mi>' + '</mrow>' * 600}</math>.", "utf-8"
+    )
+    items = list(html.read(path))
+    assert [item.passage.text for item in items if isinstance(item, Record)] == [
+        f"Salt is {UNREADABLE}."
+    ]
+    assert sum(isinstance(item, BadRecord) for item in items) == 1

@@ -99,6 +99,7 @@ CHOOSE = f'<m:f><m:fPr><m:type m:val="noBar"/></m:fPr>{of("n", "num")}{of("k", "
         (f"<m:func>{of('log', 'fName')}{of('x', 'e')}</m:func>", "log x"),
         (f"<m:acc>{of('y', 'e')}</m:acc>", "ŷ"),
         (f'<m:bar><m:barPr><m:pos m:val="top"/></m:barPr>{of("x", "e")}</m:bar>', "x\u0305"),
+        (f'<m:bar><m:barPr><m:pos m:val="left"/></m:barPr>{of("x", "e")}</m:bar>', "x\u0332"),
         (f'<m:phant><m:phantPr><m:show m:val="0"/></m:phantPr>{of("x", "e")}</m:phant>{of("y")}', "y"),
         (f"<w:del>{of('=')}</w:del><w:ins>{of('&lt;')}</w:ins>", "<"),
         (f"<m:r><w:rPr>{font('Symbol')}</w:rPr><m:t>b</m:t></m:r>", "β"),
@@ -161,6 +162,7 @@ def test_a_word_is_read_however_it_is_wrapped(tmp_path: Path, inner: str) -> Non
         ('<w:r><w16se:symEx w16se:font="Segoe UI Emoji" w16se:char="2265"/></w:r>', "≥"),
         (field(' SYMBOL 179 \\f "Symbol" ', run("?")), "≥"),
         ('<w:fldSimple w:instr=" SYMBOL 0x2265 \\u "/>', "≥"),
+        (field(' SYMBOL 0179 \\f "Symbol" ', run("?")), "≥"),
     ],
 )
 def test_signs_are_those_of_their_font(tmp_path: Path, inner: str, shown: str) -> None:

@@ -362,6 +362,19 @@ def test_many_records_take_no_more_memory_than_few(tmp_path: Path) -> None:
     assert peak(300) < peak(100) + 100_000
 
 
+def test_many_documents_in_a_file_take_no_more_memory_than_few(tmp_path: Path) -> None:
+    def peak(documents: int) -> int:
+        path = write(tmp_path / "a.xml", document(FIVE[0]) * documents)
+        tracemalloc.start()
+        total = sum(isinstance(item, Record) for item in read(path))
+        reached = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert total == documents
+        return reached
+
+    assert peak(4_000) < peak(1_000) + 500_000
+
+
 def test_many_comments_cost_no_more_than_their_length(tmp_path: Path) -> None:
     """Each is looked for once: a record of them that is never closed takes no square of the time."""
     content = document(FIVE[0])[:-30] + b"<PubmedArticle>" + b"<!--x--><!-- <![CDATA[" * 100_000
