@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from posology.corpus import jats, jsonl, pdf, pubmed
+from posology.corpus import jsonl, pdf
 from posology.corpus.decoding import beginning_text, opened
 from posology.corpus.documents import html, plain, word
 from posology.corpus.drafts import Whole, parts
 from posology.corpus.items import Item, Parts, Record
+from posology.corpus.jats import reader as jats
 from posology.corpus.pieces import Piece, pack
+from posology.corpus.pubmed import reader as pubmed
 from posology.corpus.pubmed.frames import named_root
 from posology.corpus.references import bibtex, endnote, tables
 from posology.corpus.references.columns import GUESSED, Columns

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from posology.corpus import jats
-from posology.corpus import pubmed as files
 from posology.corpus.decoding import xml_parser
 from posology.corpus.items import Deletion, Item, Record
+from posology.corpus.jats import reader as jats
 from posology.corpus.jats.body import ABSTRACT
 from posology.corpus.live.forms import Asked, Begun, Page, PubMedState, State, Text
 from posology.corpus.live.question import first_enough
 from posology.corpus.live.wire import Unusable, Wire, said
+from posology.corpus.pubmed import reader as files
 from posology.errors import BadFile, BadRecord, FetchFailed
 
 #: requests a second, without and with an API key (NBK25497)

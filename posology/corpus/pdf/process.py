@@ -136,7 +136,7 @@ def _pages(
                 raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
             unknown = sum(run.count(UNREADABLE) for run in runs)
             if reasons := _reasons(
-                unknown, length, hidden=reply.get("hidden", 0), unlooked=reply.get("unlooked", 0)
+                unknown, length, hidden=reply["hidden"], unlooked=reply["unlooked"]
             ):
                 wrong.append(Wrong(reason="; ".join(reasons), record=f"page {number}"))
             yield words if unknown <= _ILLEGIBLE * length else None

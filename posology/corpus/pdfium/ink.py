@@ -14,11 +14,9 @@ from typing import Any
 
 from pypdfium2 import raw
 
-from posology.corpus.pdfium.objects import INVISIBLE, Layer, Objects, is_clipped
+from posology.corpus.pdfium.objects import INVISIBLE, TINY, Layer, Objects, address, is_clipped
 from posology.corpus.pdfium.places import height, loose_box, meet, page_box, tight_box
 
-#: points of type that is not meant to be read
-TINY = 2.5
 #: height and width of a glyph that its type does not have, in sizes of that
 _OVER = 1.5
 #: share of a page that a picture of it fills
@@ -102,7 +100,7 @@ class Inks:
     def of(self, char: int) -> Ink:
         """Return the text object of a character."""
         thing = raw.FPDFText_GetTextObject(self._text, char)
-        place = ctypes.addressof(thing.contents) if thing else 0
+        place = address(thing) if thing else 0
         if (ink := self._found.get(place)) is None:
             ink = self._found[place] = self._new(thing, char)
         return ink

@@ -21,8 +21,8 @@ _DEEPEST = 8
 _CLIPS = 64
 #: characters of a layer's name
 _NAME = 128
-#: width of an object of which nothing is drawn, and least size of its type, points
-_EMPTY, _TINY = 0.01, 2.5
+#: points of type that is not meant to be read, and width of an object of which nothing is drawn
+TINY, _EMPTY = 2.5, 0.01
 #: fonts of signs that PDFium has
 _OWN = (b"Symbol", b"ZapfDingbats")
 
@@ -90,7 +90,7 @@ class Objects:
             at, size = _matrix(thing), ctypes.c_float()
             raw.FPDFTextObj_GetFontSize(thing, size)
             height = abs(size.value) * math.hypot(at.c, at.d)
-            if height > _TINY and not _is_space(thing, following, at, size, 0.05 * height):
+            if height > TINY and not _is_space(thing, following, at, size, 0.05 * height):
                 angle = round(-math.degrees(math.atan2(at.b, at.a)), 1) % 360
                 yield Lost(angle=angle, x=at.e, y=at.f, height=height)
 

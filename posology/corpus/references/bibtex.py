@@ -51,8 +51,8 @@ _MARK = re.compile(r"(?<!\\)[{}\"]")
 _JOIN = re.compile(r"\s*#")
 #: fields that name no string of a style's
 _TEXTS = frozenset({"abstract", "title"})
-#: strings within strings
-_DEPTH = 10
+#: strings within strings, and characters of a value that they make: a few lines can spell gigabytes
+_DEPTH, _LONGEST = 10, 1_000_000
 _TYPES = {"article": "journal article"}
 
 
@@ -129,7 +129,7 @@ def _entries(path: Path) -> Iterator[Entry]:
         library = parse_string(text)
     except Exception as error:  # noqa: BLE001 - of a damaged file it lets anything through
         raise Unreadable(f"not BibTeX: {sentence(str(error)[:200])}") from None
-    strings = {name.lower(): one for name, one in library.strings_dict.items()}
+    strings = _Strings({name.lower(): one for name, one in library.strings_dict.items()})
     last = 0
     for block in library.blocks:
         entry = _entry(block, last, strings)
@@ -138,7 +138,7 @@ def _entries(path: Path) -> Iterator[Entry]:
             yield entry
 
 
-def _entry(block: Block, last: int, strings: Mapping[str, String]) -> Entry | None:
+def _entry(block: Block, last: int, strings: _Strings) -> Entry | None:
     """Return what a block holds; ``None``: it is not an entry. Of two on one line the second counts as the next line's."""
     from bibtexparser.model import (
         DuplicateBlockKeyBlock,
@@ -188,14 +188,35 @@ class _NotValue(ValueError):
     """The value of a field that is none, with the reason."""
 
 
-def _value(
-    field: Field | String, strings: Mapping[str, String], depth: int = 0, *, raw: bool = False
-) -> str:
+class _Strings:
+    """The strings that a file defines."""
+
+    def __init__(self, given: Mapping[str, String]) -> None:
+        """Begin with strings by their names in small letters."""
+        self._given = given
+        self._values: dict[tuple[str, int], str] = {}
+
+    def value(self, name: str, depth: int) -> str | None:
+        """Return what a string stands for within ``depth`` others; ``None``: it is not defined, or in too many.
+
+        Raises:
+            _NotValue: its value is none.
+        """
+        known = self._given.get(name)
+        if known is None or depth == _DEPTH:
+            return None
+        # each once, although each may name another many times
+        if (name, depth) not in self._values:
+            self._values[name, depth] = _value(known, self, depth + 1)
+        return self._values[name, depth]
+
+
+def _value(field: Field | String, strings: _Strings, depth: int = 0, *, raw: bool = False) -> str:
     """Return a field's text: in braces or quotes, a number, a string's name, or several of them joined by ``#``.
 
     Args:
         field: what has the value.
-        strings: by their names.
+        strings: of the file.
         depth: strings that it is in.
         raw: whether it still has its marks.
     """
@@ -203,25 +224,28 @@ def _value(
     if field.enclosing != "no-enclosing" and not raw:
         return value
     parts: list[str] = []
-    at = 0
+    at = size = 0
     while True:
         found = _PART.match(value, at)
         if found is None:
             raise _NotValue(f"{field.key}: a comma, brace or quote is missing")
         at = found.end()
         if name := found["name"]:
-            known = strings.get(name.lower())
-            if known is None or depth == _DEPTH:
+            known = strings.value(name.lower(), depth)
+            if known is None:
                 # months, and journals that a style knows
                 if field.key.lower() in _TEXTS and not name.isdigit():
                     raise _NotValue(f"{field.key}: the string {name[:40]!r} is not defined")
                 parts.append(name)
             else:
-                parts.append(_value(known, strings, depth + 1))
+                parts.append(known)
         else:
             end = _end(value, at, quoted=found["open"] == '"')
             parts.append(value[at : end - 1])
             at = end
+        size += len(parts[-1])
+        if size > _LONGEST:
+            raise _NotValue(f"{field.key}: must have <= {_LONGEST:,} characters with its strings")
         if not value[at:].strip():
             return "".join(parts)
         joined = _JOIN.match(value, at)

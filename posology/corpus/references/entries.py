@@ -20,7 +20,7 @@ Values: TypeAlias = Mapping[str, Sequence[str]]
 class Entry:
     """One entry of an export, as it stands in the file."""
 
-    #: place in the file, counted from 1; places ascend
+    #: place in the file, counted from 1; places ascend, and what is said of all entries has the last one's
     line: int
     values: Values = field(default_factory=dict)
     #: why it cannot be read; empty: it can

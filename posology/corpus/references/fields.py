@@ -94,15 +94,15 @@ def parsed(values: Values, path: Path, *, source: str) -> Parsed:
         path: the file.
         source: name of the collection.
     """
+    pmid, doi, pmcid = _pmid(values), doi_of(values), _pmcid(values)
+    known = _identifier(pmid, pmcid, doi)
     for name in FIELDS:
         for value in values.get(name, ()):
             if wrong := undecoded(value):
-                return Parsed(id=_identifier(values), reason=f"{name}: {wrong}")
+                return Parsed(id=known, reason=f"{name}: {wrong}")
     given = _given_pmid(values)
-    pmid, doi, pmcid = _pmid(values), doi_of(values), _pmcid(values)
     text = bodies(values.get("text", ()))
     title = line_of(values, "title")
-    known = _identifier(values)
     own = known or _own(values, path, title, text)
     warned = _warned(title, text, own, doi)
     if given and pmid is None:
@@ -178,8 +178,12 @@ def bodies(texts: Iterable[str]) -> str:
 
 def first_body(given: Iterable[Sequence[str]]) -> list[str]:
     """Return the values of the first of several fields that holds an abstract, or of one that goes on where it ends."""
+    some = [texts for texts in given if any(texts)]
+    if len(some) == 1:
+        # as most have it: none is chosen, and each is cleaned later
+        return list(some[0])
     found: list[str] = []
-    for texts in filter(lambda texts: any(map(body, texts)), given):
+    for texts in filter(lambda texts: any(map(body, texts)), some):
         if not found or any(body(text).startswith(bodies(found)) for text in texts):
             found = list(texts)
     return found
@@ -195,9 +199,7 @@ def doi_of(values: Values) -> str | None:
     found = _found(values, doi=_DOI_IN, notes=_DOI_NOTE)
     if found is None:
         return None
-    # what closes a sentence or a bracket around it
-    doi = found.rstrip(".,;:")
-    return (doi if "(" in doi else doi.rstrip(")")).lower()
+    return standing.bare_doi(found)
 
 
 def _found(values: Values, **patterns: re.Pattern[str]) -> str | None:
@@ -208,12 +210,11 @@ def _found(values: Values, **patterns: re.Pattern[str]) -> str | None:
     return None
 
 
-def _identifier(values: Values) -> str | None:
-    if pmid := _pmid(values):
+def _identifier(pmid: str | None, pmcid: str | None, doi: str | None) -> str | None:
+    if pmid:
         return f"pmid:{pmid}"
-    if pmcid := _pmcid(values):
+    if pmcid:
         return f"pmcid:{pmcid}"
-    doi = doi_of(values)
     return None if doi is None or len(doi) > MAX_ID - 10 or undecoded(doi) else f"doi:{doi}"
 
 

@@ -33,14 +33,13 @@ _FORMS = (
     (r"(?:[^\n]*\n){0,20}?(?:Report Information from ProQuest|Document 1 of [0-9,]+)\b", "ProQuest's text", f"in ProQuest {_RIS}"),
     (r"(?:[^\n]*\n){0,5}?RECORD 1\s*\n\s*\n?TITLE\b", "Embase's text", f"in Embase {_RIS}"),
 )  # fmt: skip
-_LISTS = tuple((re.compile(rf"\s*{form}"), what, instead) for form, what, instead in _FORMS)
+_LISTS = tuple((re.compile(rf"\s*+{form}"), what, instead) for form, what, instead in _FORMS)
 #: what other files begin with, and how they are named
 _OTHER = (
     (re.compile(r"\s*(?:<\?xml\b|<(?:PubmedArticleSet|pmc-articleset|article|xml)[\s>])"), "XML", ".xml"),
     (re.compile(r"\s*(?:<!doctype html|<html\b)", re.IGNORECASE), "a web page", ".html"),
     (re.compile(r"\s*@[A-Za-z]{3,20}\s*\{[^\n,]{1,200},\s*\n?\s*[A-Za-z_-]{3,30}\s*="), "BibTeX", ".bib"),
-    (re.compile(r"\s*\{\s*\"[^\"\n]{1,40}\"\s*:"), "JSON", ".jsonl, and write one record per line"),
-    (re.compile(r"\s*\[\s*\{\s*\"[^\"\n]{1,40}\"\s*:"), "JSON", ".jsonl, and write one record per line"),
+    (re.compile(r"\s*(?:\[\s*)?\{\s*\"[^\"\n]{1,40}\"\s*:"), "JSON", ".jsonl, and write one record per line"),
 )  # fmt: skip
 _RTF = "{\\rtf"
 

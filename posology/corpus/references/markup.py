@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from posology.corpus.decoding import xml_parser
+from posology.corpus.gaps import Gaps
+from posology.corpus.jats.text import flat
 from posology.types import UNREADABLE
 
 if TYPE_CHECKING:
@@ -318,10 +320,6 @@ class _Tree:
 
     def text(self) -> str:
         """Return the words, in a line a block."""
-        # here, since that package and PubMed's use modules of each other
-        from posology.corpus.gaps import Gaps
-        from posology.corpus.jats.text import flat
-
         self._flush()
         root = self._open[0]
         for title in root.iter("title"):

@@ -118,13 +118,14 @@ def noted(notes: Iterable[str], kind: NoticeKind) -> bool:
 def named(title: str, text: str) -> Iterator[tuple[str, NoticeKind]]:
     """Yield the DOIs of the articles that a notice is about, as far as it names them, and what it says of them."""
     for found in _RETRACTS.finditer(text):
-        yield _plain(found[1]), NoticeKind.RETRACTION
+        yield bare_doi(found[1]), NoticeKind.RETRACTION
     kind = notice_of(title)
     if kind is not None:
         for found in _NAMED.finditer(title):
-            yield _plain(found[1]), kind
+            yield bare_doi(found[1]), kind
 
 
-def _plain(doi: str) -> str:
+def bare_doi(doi: str) -> str:
+    """Return a DOI in small letters, without what closes a sentence or a bracket around it."""
     bare = doi.rstrip(".,;:")
     return (bare if "(" in bare else bare.rstrip(")")).lower()

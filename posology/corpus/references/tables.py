@@ -47,7 +47,7 @@ def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[
 
 
 def count(path: Path, *, columns: Columns = GUESSED) -> int:
-    """Return the number of rows, up to where the file can be read."""
+    """Return the number of rows, and of what is said of all of them, up to where the file can be read."""
     return entries.count(partial(_entries, columns=columns), path)
 
 

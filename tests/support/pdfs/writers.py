@@ -85,24 +85,14 @@ class Text:
     def __init__(self, x: float, y: float, font: str, size: float) -> None:
         self.x, self.y = x, y
         self.font, self.size = font, size
-        self.space = self.rise = 0.0
-        self.mode = 0
-        self.pieces: list[tuple[str, str, float, float, float, int]] = []
+        self.space = 0.0
+        self.pieces: list[tuple[str, str, float, float]] = []
 
-    def setFont(self, font: str, size: float) -> None:  # noqa: N802 - as ReportLab names it
-        self.font, self.size = font, size
-
-    def setWordSpace(self, space: float) -> None:  # noqa: N802
+    def setWordSpace(self, space: float) -> None:  # noqa: N802 - as ReportLab names it
         self.space = space
 
-    def setRise(self, rise: float) -> None:  # noqa: N802
-        self.rise = rise
-
-    def setTextRenderMode(self, mode: int) -> None:  # noqa: N802
-        self.mode = mode
-
     def textOut(self, text: str) -> None:  # noqa: N802
-        self.pieces.append((text, self.font, self.size, self.space, self.rise, self.mode))
+        self.pieces.append((text, self.font, self.size, self.space))
 
 
 class Writer(ABC):
@@ -154,9 +144,6 @@ class Writer(ABC):
         a, b = math.cos(math.radians(angle)), math.sin(math.radians(angle))
         self._shown.append(f"{a:.6f} {b:.6f} {-b:.6f} {a:.6f} 0 0 cm")
 
-    def rect(self, x: float, y: float, width: float, height: float, *, fill: int = 0) -> None:
-        self._shown.append(f"{x:.2f} {y:.2f} {width:.2f} {height:.2f} re {'f' if fill else 'S'}")
-
     def drawString(self, x: float, y: float, text: str) -> None:  # noqa: N802
         one = self.beginText(x, y)
         one.textOut(text)
@@ -195,7 +182,6 @@ class LatexWriter(Writer):
         "Times-Roman": "F8",
         "Times-Bold": "F7",
         "Helvetica": "F6",
-        "Times-Italic": "F5",
     }
 
     def __init__(self, stream: IO[bytes], pagesize: tuple[float, float] = A4) -> None:
@@ -205,8 +191,8 @@ class LatexWriter(Writer):
 
     def _text(self, text: Text) -> Iterable[str]:
         yield f"BT 1 0 0 1 {text.x:.3f} {text.y:.3f} Tm"
-        for shown, font, size, space, rise, mode in text.pieces:
-            yield f"/{self.fonts[font]} {size:g} Tf {rise:g} Ts {mode} Tr"
+        for shown, font, size, space in text.pieces:
+            yield f"/{self.fonts[font]} {size:g} Tf"
             gap = -1000 * (space + pdfmetrics.stringWidth(" ", font, size)) / size
             codes = self._codes.setdefault(font, {})
             array = []
@@ -241,21 +227,21 @@ def _glyph(char: str) -> str:
 class WordWriter(Writer):
     """As Word writes: embedded TrueType in Identity-H with a map to Unicode, each word placed, all of it marked and clipped."""
 
-    fonts: ClassVar = dict.fromkeys(("Times-Roman", "Helvetica", "Times-Italic", "Vera"), "F1") | {
+    fonts: ClassVar = dict.fromkeys(("Times-Roman", "Helvetica", "Vera"), "F1") | {
         "Times-Bold": "F2"
     }
     _files: ClassVar = {"F1": "Vera", "F2": "VeraBd"}
 
     def _text(self, text: Text) -> Iterable[str]:
         x = text.x
-        for shown, font, size, space, rise, mode in text.pieces:
+        for shown, font, size, space in text.pieces:
             name = self._files[self.fonts[font]]
             glyphs = pdfmetrics.getFont(name).face.charToGlyph
             for word in _words(shown):
                 codes = "".join(f"{glyphs[ord(char)]:04x}" for char in word)
                 yield (
                     "q -2000 -2000 4000 4000 re W* n /P << /MCID 0 >> BDC BT "
-                    f"/{self.fonts[font]} {size:g} Tf {mode} Tr 1 0 0 1 {x:.2f} {text.y + rise:.2f} Tm "
+                    f"/{self.fonts[font]} {size:g} Tf 1 0 0 1 {x:.2f} {text.y:.2f} Tm "
                     f"[<{codes}>] TJ ET EMC Q"
                 )
                 x += pdfmetrics.stringWidth(word, name, size) + space * word.count(" ")
@@ -274,19 +260,18 @@ def _words(text: str) -> Sequence[str]:
     )
 
 
-def embedded(file: File, name: str, *, mapped: str | None = None, unmapped: str = "") -> int:
+def embedded(file: File, name: str, *, mapped: str | None = None) -> int:
     """Add a font whose codes are its glyphs, and return its number.
 
     Args:
         file: to which it is added.
         name: of one of ReportLab's fonts.
         mapped: characters with a map to Unicode; ``None``: all.
-        unmapped: characters without.
     """
     face = pdfmetrics.getFont(name).face
     glyphs = {chr(code): glyph for code, glyph in face.charToGlyph.items() if glyph}
     widths = " ".join(f"{glyphs[c]} [{face.charWidths[ord(c)]:.0f}]" for c in glyphs)
-    shown = [c for c in glyphs if (mapped is None or c in mapped) and c not in unmapped]
+    shown = [c for c in glyphs if mapped is None or c in mapped]
     codes = {glyphs[char]: char for char in sorted(shown, reverse=True)}
     program = file.stream((_FONTS / f"{name}.ttf").read_bytes())
     described = file.add(

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,10 @@ def test_columns_that_are_named_hold_for_a_table_without_a_suffix(tmp_path: Path
     (record,) = (item for item in read(path, columns=columns) if isinstance(item, Record))
     assert record.passage.text == "Salt helped."
     assert count_rows(path, columns=columns) == len(list(read(path, columns=columns)))
+
+
+@pytest.mark.parametrize(
+    "module", ["references.standing", "references.markup", "pubmed.reader", "jats.reader"]
+)
+def test_a_module_of_readers_can_be_imported_first(module: str) -> None:
+    subprocess.run([sys.executable, "-c", f"import posology.corpus.{module}"], check=True)

@@ -33,7 +33,7 @@ _FORM = Form(
         "notes": ("XR", "US", "UR"),
     },
     start=re.compile(
-        r"(?:\A|\n)\s*Record #[0-9]+ of [0-9]+\s*\n(?:[^\n]*\n){0,4}?(?:ID|AN|AU|TI): "
+        r"(?:\A\s*+|\n[^\S\n]*+)Record #[0-9]+ of [0-9]+\s*\n(?:[^\n]*\n){0,4}?(?:ID|AN|AU|TI): "
     ),
     lines=frozenset({"authors"}),
 )

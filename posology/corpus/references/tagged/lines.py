@@ -60,7 +60,6 @@ class _Open:
     #: the line before is blank
     blank: bool = False
     remarks: list[str] = field(default_factory=list)
-    _last: list[str] = field(default_factory=list)
 
     def add(self, tag: str, value: str) -> None:
         """Begin a value."""
@@ -68,7 +67,6 @@ class _Open:
         self.tag, self.blank = tag, False
         self.parts = [value]
         self.values.setdefault(tag, []).append(value)
-        self._last = self.values[tag]
 
     def go_on(self, line: str) -> None:
         """Go on with the last value."""
@@ -82,7 +80,7 @@ class _Open:
 
     def _join(self) -> None:
         if len(self.parts) > 1:
-            self._last[-1] = "\n".join(self.parts)
+            self.values[self.tag][-1] = "\n".join(self.parts)
 
 
 def tagged(path: Path, syntax: Syntax) -> Iterator[Entry]:

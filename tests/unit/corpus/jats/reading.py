@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from posology.corpus import jats
 from posology.corpus.items import Item, Record
+from posology.corpus.jats import reader as jats
 from posology.types import Passage
 from tests.support.literature import jats as article
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from posology.corpus import jats
 from posology.corpus.files import KINDS, kind_of
 from posology.corpus.items import Parts, Record
+from posology.corpus.jats import reader as jats
 from posology.errors import BadFile, BadRecord
 from tests.support.growth import MOST, growth
 from tests.support.literature import archive, article_set, words

@@ -10,7 +10,7 @@ from pathlib import Path
 from lxml import etree
 
 from posology.corpus.items import Deletion, Item, Notice, Record
-from posology.corpus.pubmed import read
+from posology.corpus.pubmed.reader import read
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 from tests.support.pubmed_xml import document

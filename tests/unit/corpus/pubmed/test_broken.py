@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from posology.corpus.items import Item, Record
-from posology.corpus.pubmed import count, frames, read
+from posology.corpus.pubmed import frames
+from posology.corpus.pubmed.reader import count, read
 from posology.errors import BadFile, BadRecord
 from tests.support.growth import MOST, growth
 from tests.support.pubmed_xml import article, document

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from posology.corpus.items import Deletion, Item, Notice, Record
-from posology.corpus.pubmed import count, read
+from posology.corpus.pubmed.reader import count, read
 from posology.corpus.pubmed.words import plain
 from posology.errors import BadFile, BadRecord
 from posology.types import UNREADABLE

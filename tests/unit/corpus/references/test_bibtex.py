@@ -162,6 +162,19 @@ def test_values_are_joined(tmp_path: Path, value: bytes, text: str) -> None:
     assert texts(items(tmp_path, content)) == [text]
 
 
+@pytest.mark.parametrize(
+    ("first", "reason"), [("Salt.", "must have <= 1,000,000 characters"), ("", "has no abstract")]
+)
+def test_strings_within_strings_are_bounded(tmp_path: Path, first: str, reason: str) -> None:
+    levels = (f"@string{{s{n} = {' # '.join([f's{n - 1}'] * 20)}}}" for n in range(1, 9))
+    content = f'@string{{s0 = "{first}"}}\n' + "\n".join(levels)
+    content += "\n@article{a, abstract = s8}\n@article{b, abstract = {Sand did not.}}\n"
+    bad, good = items(tmp_path, content.encode())
+    assert isinstance(bad, BadRecord)
+    assert reason in str(bad)
+    assert texts([good]) == ["Sand did not."]
+
+
 def test_a_file_that_is_too_large_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
