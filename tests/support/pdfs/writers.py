@@ -39,15 +39,13 @@ class File:
         head = f"<< /Length {len(packed)} /Filter /FlateDecode {entries}>>\nstream\n"
         return self.add(head.encode("latin-1") + packed + b"\nendstream")
 
-    def page(
-        self, content: bytes, resources: str, *, size: tuple[float, float] = A4, entries: str = ""
-    ) -> None:
+    def page(self, content: bytes, resources: str, *, size: tuple[float, float] = A4) -> None:
         """Add a page."""
         shown = self.stream(content)
         self._pages.append(
             self.add(
                 f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {size[0]:.2f} {size[1]:.2f}] /Contents {shown} 0 R "
-                f"/Resources << {resources} >> {entries}>>"
+                f"/Resources << {resources} >> >>"
             )
         )
 
