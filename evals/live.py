@@ -1,92 +1,375 @@
-"""Measures the first answer without a corpus: ``python -m evals.live --data DIR --latency 2``.
+"""Asks a language model the questions of known answers, through the product and beside a plain RAG, and keeps every reply.
 
-Each run is the command ``posology ask --live`` in a new process, with an empty home and an empty cache: it searches,
-fetches 100 records page by page, reads and encodes them into a new index, retrieves, and answers by the offline reader.
-The service is a stub whose every reply takes ``--latency`` seconds, and which refuses more than three requests a second. Its
-records are abstracts of the pool.
+Usage: ``python -m evals.live ask --model MODEL --url URL [--sets pubmedqa …] [--ways router …] [--count N] [--half dev]``, then
+``python -m evals.live report``. Each question is a row of a file; a run that was interrupted goes on after the last one. The
+passages are those that the product retrieves, and the plain RAG reads all of them in their order.
+
+Rows hold the replies, ids of passages and offsets, never the passages' text. The index of the shared data is made once, in
+``--work``.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
+import asyncio
 import json
 import os
-import resource
-import subprocess
-import sys
-import tempfile
+import re
 import time
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from posology.testing.literature.articles import Article
-from posology.testing.literature.stub import LiteratureStub
+from evals.live_report import report
+from evals.live_sets import SETS, Asked, asked, documents
+from orchestrator.connections import Connections
+from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
+from orchestrator.models import Models
+from orchestrator.question.pipeline import Report
+from orchestrator.question.request import Request
+from orchestrator.service import Service, make_service
+from orchestrator.settings import load_settings
+from posology.errors import PosologyError
+from posology.llm.accounting import Account
+from posology.query import make_query
+from posology.text.refusals import is_refusal
+from posology.types import Answer, Call, Completion, Message, PromptId, Role, Stage
 
-QUESTION = "Does aspirin reduce stroke in adults?"
-RECORDS = 100
-#: seconds within which a first answer is promised
-PROMISE = 60.0
+if TYPE_CHECKING:
+    from posology.llm.providers.table import Provider
+    from posology.seams import Send
+
+#: what is asked of the product, by the name of the way; each changes the default request
+WAYS: dict[str, dict[str, Any]] = {
+    "router": {},
+    "direct": {"strategy": "direct"},
+    "copied": {"strategy": "direct", "quotes": "copied"},
+    "briefcontext": {"strategy": "briefcontext", "partition_size": 2},
+    "repair": {"strategy": "direct", "support": "repair"},
+}
+PLAIN = "plain"
+#: output tokens of the plain RAG's reply
+_PLAIN_TOKENS = 300
+_NO_ANSWER = "NO ANSWER"
+_VERDICT = re.compile(r"verdict\W+(\w+)", re.IGNORECASE)
+_PROMPT = PromptId(name="plain", digest="0" * 16)
 
 
-def _articles(data: Path) -> list[Article]:
-    with gzip.open(data / "pool.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in islice(lines, RECORDS)]
-    # the stub finds what has the words of the query
-    return [
-        Article(
-            pmid=str(90_000_000 + number),
-            title=f"Aspirin and stroke in adults, report {number}",
-            abstract=row["text"],
-        )
-        for number, row in enumerate(rows)
-    ]
+class Recording:
+    """A :class:`~posology.seams.Send` that keeps what it was sent and what came back.
 
+    Args:
+        inner: sends it.
+        kept: takes each request, its reply or error, and the seconds that it took.
+    """
 
-def _ask(url: str) -> tuple[float, float]:
-    """Return the seconds of one question, from the start of the process to its end, and its processor time."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {
-            **os.environ,
-            "POSOLOGY_CONFIG": "off",
-            "POSOLOGY_HOME": f"{home}/home",
-            "POSOLOGY_CACHE": f"{home}/cache",
-            "POSOLOGY_EUTILS_URL": f"{url}/eutils",
+    def __init__(self, inner: Send, kept: list[dict[str, Any]]) -> None:
+        self._inner, self._kept = inner, kept
+
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
+        """Send a call."""
+        began = time.perf_counter()
+        row = _request(call)
+        self._kept.append(row)
+        try:
+            found = await self._inner(call, attempt_id=attempt_id)
+        except PosologyError as error:
+            row |= {"error": type(error).__name__, "message": str(error)[:300]}
+            raise
+        finally:
+            row["seconds"] = round(time.perf_counter() - began, 2)
+        usage = found.usage
+        row |= {
+            "reply": found.text,
+            "finish": found.finish.value,
+            "tokens_in": None if usage is None else usage.total_input,
+            "tokens_out": None if usage is None else usage.total_output,
         }
-        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            [sys.executable, "-c", "from orchestrator.cli.app import main; main()", "ask", QUESTION, "--live", "--json"],
-            capture_output=True, text=True, env=environment, check=False,
-        )  # fmt: skip
-        took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    assert json.loads(done.stdout)["fetch"]["records"] == RECORDS
-    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return took, worked
+        return found
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        close = getattr(self._inner, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _request(call: Call) -> dict[str, Any]:
+    """Return a call as a row: what it is read by, without the words of passages."""
+    return {
+        "stage": call.stage.value,
+        "prompt": f"{call.prompt.name}@{call.prompt.digest}",
+        "quotes": call.quotes,
+        "max_tokens": call.max_tokens,
+        "excerpts": [
+            {"id": one.passage.id, "sentences": [[s.start, s.end] for s in one.sentences]}
+            for one in call.excerpts
+        ],
+    }
+
+
+class Recorded(Connections):
+    """Connections that record what goes over them."""
+
+    def __init__(self, *args: Any, kept: list[dict[str, Any]], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._kept = kept
+
+    def _connect(self, provider: Provider) -> Send:
+        return Recording(super()._connect(provider), self._kept)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Desk:
+    """What answers questions, and what it sends and gets meanwhile."""
+
+    service: Service
+    connections: Connections
+    model: str
+    k: int
+    kept: list[dict[str, Any]]
+
+    async def product(self, one: Asked, way: str) -> dict[str, Any]:
+        """Ask the product, and return what became of it."""
+        request = Request(query=_query(one), model=self.model, k=self.k, **WAYS[way])
+        found = await self.service.ask(request, Account())
+        return _outcome(one, found)
+
+    async def plain(self, one: Asked) -> dict[str, Any]:
+        """Ask the plain RAG: passages, question, an answer and the verdict."""
+        found = await self.service.search(_query(one), k=self.k, mode="fused")
+        passages = "\n\n".join(
+            f"[{i}] {p.passage.title}\n{p.passage.text}" for i, p in enumerate(found.passages, 1)
+        )
+        choices = _query(one).choices
+        verdict = (
+            f"\nEnd with a line `Verdict:` and one of: {', '.join(choices)}." if choices else ""
+        )
+        text = (
+            f"{passages}\n\nQuestion: {one.question}\n\nAnswer from these passages in one to three sentences, with the numbers "
+            f"of the passages in brackets. If they do not answer it, reply {_NO_ANSWER}.{verdict}"
+        )
+        call = Call(
+            stage=Stage.ANSWER,
+            model=self.model,
+            query=_query(one),
+            excerpts=(),
+            messages=(Message(role=Role.USER, content=text),),
+            prompt=_PROMPT,
+            max_tokens=_PLAIN_TOKENS,
+        )
+        reply = (await self.connections.complete(self.model, Account())(call)).text.strip()
+        said = _VERDICT.findall(reply)
+        word = (said[-1] if said else reply.split(" ")[0].strip(".,:*")).lower()
+        given = word if word in choices else None
+        if _NO_ANSWER in reply.upper() or (given is None and is_refusal(reply)):
+            return _graded(one, None, None) | {"retrieved": [p.passage.id for p in found.passages]}
+        return _graded(one, reply, given) | {"retrieved": [p.passage.id for p in found.passages]}
+
+
+def _query(one: Asked) -> Any:
+    return make_query(one.question, form=one.form)
+
+
+def _outcome(one: Asked, found: Report) -> dict[str, Any]:
+    outcome = found.outcome
+    row: dict[str, Any] = {
+        "strategy": outcome.strategy,
+        "policy": found.decision.reason if hasattr(found.decision, "reason") else None,
+        "retrieved": [p.passage.id for p in found.retrieval.passages],
+        "notes": list(outcome.notes),
+        "rungs": len(outcome.rungs),
+    }
+    if not isinstance(outcome, Answer):
+        return row | _graded(one, None, None) | {"text": outcome.reason}
+    support = outcome.support.sentences if outcome.support else ()
+    kept = outcome.citations
+    spans = {p.passage.id: p.passage for p in found.retrieval.passages}
+    gold = _gold_spans(one, spans)
+    return (
+        row
+        | _graded(one, outcome.text, outcome.choice)
+        | {
+            "citations": [[c.passage_id, c.start, c.end] for c in kept],
+            "dropped": outcome.dropped_quotes,
+            "gold_quoted": None
+            if not gold
+            else any(
+                c.passage_id == one.passage and c.start < end and c.end > start
+                for c in kept
+                for start, end in gold
+            ),
+            "statements": [
+                {
+                    "span": [s.start, s.end],
+                    "citations": list(s.citations),
+                    "refused": [[c.passage_id, c.start, c.end] for c in s.refused],
+                }
+                for s in outcome.statements
+            ],
+            "support": [
+                {
+                    "span": [s.start, s.end],
+                    "backing": s.backing.value,
+                    "p": s.probability,
+                    "failed": [r.value for r in s.failed],
+                }
+                for s in support
+            ],
+        }
+    )
+
+
+def _gold_spans(one: Asked, passages: dict[str, Any]) -> list[tuple[int, int]]:
+    from posology.text.sentences import split
+
+    if one.passage not in passages or not one.sentences:
+        return []
+    spans = list(split(passages[one.passage].text))
+    return [(spans[i - 1].start, spans[i - 1].end) for i in one.sentences if i <= len(spans)]
+
+
+def _graded(one: Asked, text: str | None, verdict: str | None) -> dict[str, Any]:
+    """Return a row of an answer, ``None`` for a refusal, with whether it is right; ``None``: nobody can tell."""
+    right: bool | None = None
+    if text is not None and one.verdict is not None:
+        right = verdict == one.verdict
+    elif text is not None and one.words:
+        right = any(_plain(word) in _plain(text) for word in one.words)
+    elif not one.answerable:
+        right = text is None
+    return {
+        "outcome": "refused" if text is None else "answered",
+        "text": text,
+        "verdict": verdict,
+        "right": right,
+    }
+
+
+def _plain(text: str) -> str:
+    return f" {' '.join(re.findall(r'[a-z0-9.%]+', text.lower().replace(' %', '%')))} ".replace(
+        ". ", " "
+    )
+
+
+async def _ask(args: argparse.Namespace) -> None:
+    work: Path = args.work
+    rows = work / args.rows
+    done = {_key(row) for row in _rows(rows) if row["outcome"] != "failed"}
+    todo = [
+        (one, way)
+        for name in args.sets
+        for one in asked(args.data, name, args.half)[: args.count]
+        for way in args.ways
+        if (args.label or args.model, way, one.key) not in done
+    ]
+    settings = load_settings()
+    kept: list[dict[str, Any]] = []
+    models = Models(settings.embedder, settings.embedding)
+    connections = Recorded(settings, offline=lambda: models.offline(settings.reading), kept=kept)
+    service = await make_service(settings, models, connections, str(work / "index"))
+    desk = Desk(service=service, connections=connections, model=args.model, k=args.k, kept=kept)
+    for number, (one, way) in enumerate(todo, 1):
+        kept.clear()
+        began = time.perf_counter()
+        try:
+            found = await (desk.plain(one) if way == PLAIN else desk.product(one, way))
+        except PosologyError as error:
+            found = {
+                "outcome": "failed",
+                "error": f"{type(error).__name__}: {error}"[:500],
+                "right": False,
+            }
+        row = {
+            "model": args.label or args.model,
+            "way": way,
+            "half": args.half,
+            **_known(one),
+            **found,
+            "seconds": round(time.perf_counter() - began, 2),
+            "calls": list(kept),
+        }
+        with rows.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        print(
+            f"{number}/{len(todo)} {way} {one.key}: {row['outcome']} {row.get('verdict')} (gold {one.verdict}) {row['seconds']} s",
+            flush=True,
+        )
+    await connections.aclose()
+
+
+def _known(one: Asked) -> dict[str, Any]:
+    row = asdict(one)
+    return row | {"gold": row.pop("verdict")}
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["model"], row["way"], f"{row['set']}/{row['id']}"
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+
+def _index(args: argparse.Namespace) -> None:
+    """Make the index of the shared data, unless it is there."""
+    place, passages = args.work / "index", args.work / "passages.jsonl"
+    if (args.work / "complete").exists():
+        return
+    with passages.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(asdict(one)) + "\n" for one in documents(args.data))
+    run_ingest([passages], load_settings(), Target(place=str(place)))
+    (args.work / "complete").touch()
 
 
 def main() -> None:
-    """Print a row for each run; fail if one took longer than is promised."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Parse the arguments and run the command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=("ask", "report"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--latency", type=float, default=2.0, help="seconds of each reply")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--work", type=Path, default=Path("build/live"), help="folder of the index and the rows"
+    )
+    parser.add_argument("--model", default="openai:qwen0.5b", help="model, as for posology ask")
+    parser.add_argument(
+        "--label", default="", help="name of the run in the rows; default: the model"
+    )
+    parser.add_argument(
+        "--url", default="http://127.0.0.1:8080/v1", help="base URL of a server with OpenAI's API"
+    )
+    parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=tuple(SETS))
+    parser.add_argument("--ways", nargs="+", choices=(*WAYS, PLAIN), default=("router", PLAIN))
+    parser.add_argument("--count", type=int, default=60, help="questions of a set")
+    parser.add_argument("--k", type=int, default=4, help="passages that are retrieved")
+    parser.add_argument(
+        "--rows", default="rows.jsonl", help="name of the file of rows in the folder"
+    )
+    parser.add_argument("--half", choices=("dev", "test"), default="test")
     args = parser.parse_args()
-    articles = _articles(args.data)
-    slowest = 0.0
-    for run in range(args.runs):
-        stub = LiteratureStub(articles, reached=lambda _path, _form: time.sleep(args.latency))
-        with stub.serving() as url:
-            took, worked = _ask(url)
-        slowest = max(slowest, took)
-        load = os.getloadavg()[0]
-        print(
-            f"run {run + 1}  {took:5.1f} s  processor {worked:.1f} s  requests {len(stub.seen)}  replies {args.latency:g} s each  "
-            f"load {load:.1f} on {os.cpu_count()} cores"
-        )
-    if slowest > PROMISE:
-        raise SystemExit(f"a first answer took {slowest:.1f} s, and {PROMISE:g} are promised")
+    args.work.mkdir(parents=True, exist_ok=True)
+    if args.command == "report":
+        print(report(list(_rows(args.work / args.rows))))
+        return
+    prices = args.work / f"prices-{args.model.partition(':')[2]}.toml"
+    prices.write_text(f'[free]\nmodels = ["{args.model}"]\n', encoding="utf-8")
+    os.environ |= {
+        "POSOLOGY_CONFIG": "off",
+        "POSOLOGY_HOME": str(args.work / "home"),
+        "POSOLOGY_PRICES": str(prices),
+        "OPENAI_BASE_URL": args.url,
+        "OPENAI_API_KEY": "none",
+        "POSOLOGY_CALL_TIMEOUT": "600",
+        "POSOLOGY_CALL_DEADLINE": "1800",
+        "POSOLOGY_CONCURRENCY": "1",
+    }
+    _index(args)
+    asyncio.run(_ask(args))
 
 
 if __name__ == "__main__":

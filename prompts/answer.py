@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
 from posology.types import Excerpt, Form, Message, Query, QuoteForm, Role
 from prompts.fence import BETWEEN, fence
@@ -37,7 +38,7 @@ class AnswerReply(ReplyForm):
 
     answerable: bool = Field(description="whether the passages answer the question")
     answer: str = Field(description="the answer, or what is missing")
-    choice: str | None = Field(description="the verdict, null where none is asked for")
+    choice: str | None = Field(description="the verdict")
     quotes: list[Quote] = Field(description="the evidence; empty if not answerable")
 
 
@@ -50,6 +51,9 @@ class Said(ReplyForm):
 
 class CitedReply(ReplyForm):
     """What a model replies to the answer prompt where it names sentences; the prompt describes the fields."""
+
+    #: see :func:`~posology.llm.structured.read_cut`
+    PARTIAL: ClassVar[str] = "statements"
 
     answerable: bool
     statements: list[Said]
@@ -136,11 +140,24 @@ def statement_schema(passages: int) -> Any:
 
 
 def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
-    """Return the field ``choice`` of a reply's form, narrowed to some choices; nothing without choices."""
+    """Return the field ``choice`` of a reply's form: one of some choices; without choices, a field that is not sent.
+
+    The schema lets a model leave it out in no reply, for where it may, weak ones do: of a reply that does not answer, the
+    verdict is not read. Replies without schema may have null for it.
+    """
     if not choices:
-        return {}
-    narrow = Literal[choices]  # type: ignore[valid-type]  # known at run time only
-    return {"choice": (narrow | None, Field(description="null if not answerable"))}
+        return {"choice": (SkipJsonSchema[str | None], None)}
+    known = {one.casefold(): one for one in choices}
+
+    def spelled(given: Any) -> Any:
+        return known.get(given.strip(" .").casefold(), given) if isinstance(given, str) else given
+
+    narrow = Annotated[
+        Literal[choices] | None,  # type: ignore[valid-type]  # known at run time only
+        BeforeValidator(spelled),
+        WithJsonSchema({"type": "string", "enum": list(choices)}),
+    ]
+    return {"choice": (narrow, Field())}
 
 
 @lru_cache(maxsize=FORMS)
@@ -156,9 +173,9 @@ def render_choices(query: Query) -> str:
             return ""
         case Form.CHOICE:
             options = "\n".join(f"{option.label}. {option.text}" for option in query.options)
-            return f"Choose one of these options by its letter:\n{options}\n"
+            return f"Choices, by letter:\n{options}\n"
         case Form.YES_NO | Form.YES_NO_MAYBE:
-            return f"The verdict is one of: {', '.join(query.choices)}.\n"
+            return f"Choices: {', '.join(query.choices)}\n"
 
 
 @lru_cache(maxsize=FORMS)

@@ -53,7 +53,7 @@ class AnsweringExtract(ExtractReply):
     """What a model replies where the partition answers: findings that explain the answer, and the answer."""
 
     answer: str = Field(description="what the findings answer, in at most ten words; empty if none")
-    choice: str | None = Field(description="the verdict, null where none is asked for")
+    choice: str | None = Field(description="the verdict")
 
 
 class CitedAnsweringExtract(CitedExtract):

@@ -101,7 +101,7 @@ class Conclusion(ReplyForm):
 
     answerable: bool = Field(description="whether the findings answer the question")
     answer: str = Field(description="the answer, or what is missing")
-    choice: str | None = Field(description="the verdict, null where none is asked for")
+    choice: str | None = Field(description="the verdict")
     evidence: list[str] = Field(description="labels of the findings that the answer rests on")
 
 

@@ -155,7 +155,7 @@ def conclude(
         citations=verified.citations,
         dropped_quotes=len(verified.dropped),
         strategy=strategy,
-        notes=(*_notes(query, choice), *remarks(verified)),
+        notes=(*_notes(query, choice), *_cut(completion), *remarks(verified)),
         statements=statements,
         faulty_quotes=verified.faulty,
     )
@@ -175,6 +175,15 @@ def _discarded(reply: AnswerReply | CitedReply) -> tuple[str, ...]:
     else:
         quotes = sum(len(one.sentences) for one in reply.statements)
     return (f"{quotes} quotes that came with the refusal were set aside.",) if quotes else ()
+
+
+def _cut(completion: Completion) -> tuple[str, ...]:
+    """Return a remark on a reply of which only the beginning was read."""
+    if completion.finish is not Finish.LENGTH:
+        return ()
+    return (
+        "The model's reply was cut at the limit on output tokens: statements after these are missing.",
+    )
 
 
 def _notes(query: Query, choice: str | None) -> tuple[str, ...]:

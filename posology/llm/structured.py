@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from posology.errors import (
     BudgetError,
@@ -55,8 +57,9 @@ class Structured:
     """Fills :attr:`~posology.types.Completion.parsed` for calls that have a schema.
 
     A reply that does not validate leads to one more call at most. If its bound cut it because the model reasoned, the
-    call is made again with a larger bound; else the reply is sent back to the model with the errors. A reply of the
-    provider's safety system is returned unparsed: it is a refusal, and a second call would only cost.
+    call is made again with a larger bound; else the reply is sent back to the model with the errors. Of a reply that was
+    cut, what is complete is read if its schema allows it, see :func:`read_cut`. A reply of the provider's safety system is
+    returned unparsed: it is a refusal, and a second call would only cost.
 
     Args:
         inner: sends a call.
@@ -94,6 +97,8 @@ class Structured:
                 raise
             except BudgetError as error:
                 raise _cut(call, completion, f"a larger bound was refused ({error})") from error
+        elif (partial := _partial(call, completion)) is not None:
+            return replace(completion, parsed=partial)
         else:
             _refuse_cut(call, completion)
             how = "after a repair"
@@ -112,6 +117,8 @@ class Structured:
             return replace(completion, parsed=read(completion.text, call.schema))
         except BadStructure as error:
             complaint = str(error)
+        if (partial := _partial(second, completion)) is not None:
+            return replace(completion, parsed=partial)
         _refuse_cut(second, completion)
         raise _unusable(SchemaViolation, call, completion, f"even {how}: {complaint}")
 
@@ -141,6 +148,33 @@ def _read(text: str, schema: type[BaseModel]) -> BaseModel:
         return schema.model_validate_json(found)
     except ValidationError as error:
         raise BadStructure(_complaint(error)) from None
+
+
+def read_cut(text: str, schema: type[BaseModel]) -> BaseModel | None:
+    """Read what is complete of a reply that was cut; ``None``: that is not enough, or the schema does not allow it.
+
+    A schema allows it by a class attribute ``PARTIAL``: the name of a list of items that each stand for themselves. The item
+    that was written last is left out, since nothing says that it is complete. A field behind the list is ``None``.
+    """
+    name: str | None = getattr(schema, "PARTIAL", None)
+    reply = after_reasoning(text)
+    start = reply.find("{")
+    if name is None or start < 0:
+        return None
+    try:
+        found: Any = from_json(reply[start:], allow_partial=True)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get(name), list):
+        return None
+    if next(reversed(found)) == name:
+        found[name].pop()
+    if not found[name]:
+        return None
+    try:
+        return schema.model_validate_json(json.dumps(dict.fromkeys(schema.model_fields) | found))
+    except ValidationError:
+        return None
 
 
 def _only_object(text: str) -> str:
@@ -189,6 +223,8 @@ def verdict(call: Call, completion: Completion) -> str | None:
         read(completion.text, call.schema)
     except BadStructure:
         cut = completion.finish is Finish.LENGTH
+        if cut and read_cut(completion.text, call.schema) is not None:
+            return None
         return TruncatedReply.__name__ if cut else SchemaViolation.__name__
     return None
 
@@ -238,6 +274,13 @@ def _with_room(call: Call, completion: Completion) -> Call | None:
         return None
     larger = larger_bound(call)
     return None if larger is None else replace(call, max_tokens=larger)
+
+
+def _partial(call: Call, completion: Completion) -> BaseModel | None:
+    """Return what is complete of a reply that was cut; ``None``: it was not cut, or that is not enough."""
+    if completion.finish is not Finish.LENGTH or call.schema is None:
+        return None
+    return read_cut(completion.text, call.schema)
 
 
 def _refuse_cut(call: Call, completion: Completion) -> None:

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 
 from posology import errors
 from posology.llm.structured import MAX_COMPLAINT, BadStructure, Structured, read
+from posology.query import make_query
 from posology.testing import ScriptedModel
 from posology.types import Call, Completion, Effort, Finish, Message, Role, Scope, Usage
-from prompts.answer import AnswerReply
+from prompts.answer import AnswerReply, CitedReply, reply_schema
 
 pytestmark = pytest.mark.anyio
 
@@ -278,6 +279,60 @@ async def test_a_reply_cut_before_its_bound_filled_the_window(
 async def test_a_whole_object_is_taken_though_the_bound_was_reached(make_call: MakeCall) -> None:
     model = ScriptedModel([completion(GOOD + " and then", Finish.LENGTH)])
     assert (await Structured(model)(make_call(schema=Verdict))).parsed is not None
+
+
+SAID = '{"text": "A.", "sentences": ["1.1"]}'
+LATER = '{"text": "B.", "sentences": ["1.2", "1.3"]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "texts", "choice"),
+    [
+        (f'{{"answerable": true, "statements": [{SAID}, {{"text": "B', ["A."], None),
+        (f'{{"answerable": true, "statements": [{SAID}, {LATER[:-9]}', ["A."], None),
+        (f'{{"answerable": true, "statements": [{SAID}, {LATER}], "choice": "ye', ["A."], None),
+        (
+            f'Here: {{"answerable": true, "choice": "yes", "statements": [{SAID}, {LATER}',
+            ["A."],
+            "yes",
+        ),
+        (
+            f'<think>{{"a": 1}}</think>{{"answerable": true, "statements": [{SAID}, {LATER}, ',
+            ["A."],
+            None,
+        ),
+    ],
+)
+async def test_of_a_cut_reply_complete_statements_are_read(
+    text: str, texts: list[str], choice: str | None, make_call: MakeCall
+) -> None:
+    """The last statement may be complete or not, so it is left out: one that lost its end can say the contrary."""
+    model = ScriptedModel([completion(text, Finish.LENGTH)])
+    form = reply_schema(make_query("Is it?", form="yes_no"), 1, "sentences")
+    found = (await Structured(model)(make_call(schema=form))).parsed
+    assert isinstance(found, CitedReply)
+    assert [one.text for one in found.statements] == texts
+    assert found.choice == choice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"answerable": true, "statements": [{SAID}',
+        f'{{"statements": [{SAID}, {LATER}',
+        '{"answerable": true, "statements": "A. B. C',
+        '{"answerable": true, "statements": [{"text": "A',
+        "no object at all",
+    ],
+)
+async def test_a_cut_reply_without_a_complete_statement_is_no_answer(
+    text: str, make_call: MakeCall
+) -> None:
+    model = ScriptedModel([completion(text, Finish.LENGTH)])
+    form = reply_schema(make_query("Is it?"), 1, "sentences")
+    with pytest.raises(errors.TruncatedReply):
+        await Structured(model)(make_call(schema=form))
+    assert len(model.calls) == 1
 
 
 @pytest.mark.parametrize("before", [[], [completion("bad")]])

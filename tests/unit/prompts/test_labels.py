@@ -38,7 +38,6 @@ def a_reduction(label: str) -> dict[str, Any]:
     return {
         "answerable": True,
         "answer": "Yes.",
-        "choice": None,
         "evidence": [],
         "claims": [{**claim, "supporting": [label]}],
     }

@@ -1,0 +1,87 @@
+"""Tables of :mod:`evals.live`: what was answered, rightly and not, by model, set and way, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+_DRAWS = 2_000
+_HEAD = (
+    "set", "way", "n", "answered", "verdict", "right", "wrong", "refused", "failed", "quotes named", "kept", "gold quoted",
+    "in", "out", "calls", "s",
+)  # fmt: skip
+
+
+def report(rows: Sequence[Row]) -> str:
+    """Return the tables as Markdown: one for each model."""
+    parts = []
+    for (model, half), found in _grouped(rows, "model", "half"):
+        parts += [
+            f"## {model}, half {half}",
+            "",
+            " | ".join(_HEAD),
+            " | ".join(["---"] * len(_HEAD)),
+        ]
+        parts += [
+            " | ".join(_line(name, way, list(group)))
+            for (name, way), group in _grouped(found, "set", "way")
+        ]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _grouped(rows: Sequence[Row], *names: str) -> list[tuple[tuple[str, ...], list[Row]]]:
+    key: Callable[[Row], tuple[str, ...]] = lambda row: tuple(row[name] for name in names)  # noqa: E731
+    return [(one, list(group)) for one, group in groupby(sorted(rows, key=key), key)]
+
+
+def _line(name: str, way: str, rows: list[Row]) -> list[str]:
+    answered = [row for row in rows if row["outcome"] == "answered"]
+    chosen = [row for row in answered if row["form"] != "free"]
+    known = [row for row in rows if row["form"] != "free" or row["words"] or not row["answerable"]]
+    right = [float(row["right"] is True) for row in known]
+    wrong = [float(row["outcome"] == "answered" and row["right"] is False) for row in known]
+    quoted = [row["gold_quoted"] for row in answered if row.get("gold_quoted") is not None]
+    kept = sum(len(row.get("citations", ())) for row in answered)
+    named = kept + sum(row.get("dropped", 0) for row in answered)
+    calls = [call for row in rows for call in row["calls"]]
+    return [
+        name,
+        way,
+        str(len(rows)),
+        _share([row["outcome"] == "answered" for row in rows]),
+        _share([row["verdict"] is not None for row in chosen]),
+        interval(right),
+        interval(wrong),
+        interval([float(row["outcome"] == "refused") for row in rows]),
+        str(sum(row["outcome"] == "failed" for row in rows)),
+        str(named),
+        f"{kept / named:.2f}" if named else "",
+        _share(quoted),
+        _mean([sum(call.get("tokens_in") or 0 for call in row["calls"]) for row in rows]),
+        _mean([sum(call.get("tokens_out") or 0 for call in row["calls"]) for row in rows]),
+        f"{len(calls) / len(rows):.1f}",
+        _mean([row["seconds"] for row in rows]),
+    ]
+
+
+def interval(values: Sequence[float]) -> str:
+    """Return the mean of shares with its 95 % interval (bootstrap over questions); empty without values."""
+    if not values:
+        return ""
+    given = np.array(values)
+    drawn = np.random.default_rng(0).integers(len(given), size=(_DRAWS, len(given)))
+    low, high = np.quantile(given[drawn].mean(axis=1), (0.025, 0.975))
+    return f"{given.mean():.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _share(values: Sequence[bool]) -> str:
+    return f"{sum(values) / len(values):.2f}" if values else ""
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):,.0f}" if values else ""
