@@ -35,7 +35,10 @@ from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.query import make_query
 from posology.text.refusals import is_refusal
-from posology.types import Answer, Call, Completion, Message, PromptId, Role, Stage
+from posology.types import Answer, Call, Completion, Message, Passage, PromptId, Role, Stage
+from posology.types.tables import Document
+from strategies.tables.presets import PICO
+from strategies.tables.reading import Reading
 
 if TYPE_CHECKING:
     from posology.llm.providers.table import Provider
@@ -49,7 +52,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "briefcontext": {"strategy": "briefcontext", "partition_size": 2},
     "repair": {"strategy": "direct", "support": "repair"},
 }
-PLAIN = "plain"
+PLAIN, CELLS = "plain", "cells"
 #: output tokens of the plain RAG's reply
 _PLAIN_TOKENS = 300
 _NO_ANSWER = "NO ANSWER"
@@ -131,11 +134,35 @@ class Desk:
     k: int
     kept: list[dict[str, Any]]
 
+    async def ask(self, one: Asked, way: str) -> dict[str, Any]:
+        """Ask in one way, and return what became of it."""
+        if way == PLAIN:
+            return await self.plain(one)
+        return await (self.cells(one) if way == CELLS else self.product(one, way))
+
     async def product(self, one: Asked, way: str) -> dict[str, Any]:
         """Ask the product, and return what became of it."""
         request = Request(query=_query(one), model=self.model, k=self.k, **WAYS[way])
         found = await self.service.ask(request, Account())
         return _outcome(one, found)
+
+    async def cells(self, one: Asked) -> dict[str, Any]:
+        """Fill in the cells of a table from the question's own passage."""
+        found = await self.service.search(_query(one), k=self.k, mode="fused")
+        passages = {p.passage.id: p.passage for p in found.passages}
+        own = passages.get(one.passage) or found.passages[0].passage
+        complete = self.connections.complete(self.model, Account())
+        row = await Reading(fields=PICO, model=self.model)(Document.of([own]), complete)
+        filled = [cell for cell in row.cells if cell.value is not None]
+        return {
+            "outcome": "answered",
+            "text": None,
+            "verdict": None,
+            "right": None,
+            "retrieved": [own.id],
+            "filled": len(filled),
+            "refused": sum(cell.refused is not None for cell in row.cells),
+        }
 
     async def plain(self, one: Asked) -> dict[str, Any]:
         """Ask the plain RAG: passages, question, an answer and the verdict."""
@@ -177,7 +204,11 @@ def _outcome(one: Asked, found: Report) -> dict[str, Any]:
     outcome = found.outcome
     row: dict[str, Any] = {
         "strategy": outcome.strategy,
-        "policy": found.decision.reason if hasattr(found.decision, "reason") else None,
+        "reason": found.decision.reason,
+        "doses": [asdict(one.dose) for one in (found.decision, found.decision.then) if one],
+        "quotes": found.request.quotes,
+        "support_mode": found.request.support,
+        "partition_size": found.request.partition_size,
         "retrieved": [p.passage.id for p in found.retrieval.passages],
         "notes": list(outcome.notes),
         "rungs": len(outcome.rungs),
@@ -275,7 +306,7 @@ async def _ask(args: argparse.Namespace) -> None:
         kept.clear()
         began = time.perf_counter()
         try:
-            found = await (desk.plain(one) if way == PLAIN else desk.product(one, way))
+            found = await desk.ask(one, way)
         except PosologyError as error:
             found = {
                 "outcome": "failed",
@@ -298,6 +329,54 @@ async def _ask(args: argparse.Namespace) -> None:
             flush=True,
         )
     await connections.aclose()
+
+
+async def _record(args: argparse.Namespace) -> None:
+    """Write the rows of one label as recordings for the tests, with what becomes of each now."""
+    from tests.support import recorded
+
+    known = recorded.library(args.data)
+    label = args.label or args.model
+    path = recorded.RECORDED / f"{label.rpartition(':')[2]}.jsonl"
+    lines = []
+    for row in _rows(args.work / args.rows):
+        if (
+            row["model"] != label
+            or row["way"] == PLAIN
+            or any("reply" not in one for one in row["calls"])
+        ):
+            continue
+        passages = [known.documents[one] for one in row["retrieved"]]
+        found = {
+            "model": label,
+            "way": row["way"],
+            "set": row["set"],
+            "id": row["id"],
+            "passages": row["retrieved"],
+            "data": recorded.digest(
+                [Passage(id=p.id, title=p.title, text=p.text) for p in passages]
+            ),
+            "doses": row.get("doses", []),
+            "quotes": row.get("quotes", "sentences"),
+            "support": row.get("support_mode", "off"),
+            "partition_size": row.get("partition_size"),
+            "calls": [
+                {
+                    "stage": one["stage"],
+                    "prompt": one["prompt"],
+                    "shown": [excerpt["id"] for excerpt in one["excerpts"]],
+                    "reply": one["reply"],
+                    "finish": one["finish"],
+                    "tokens_in": one["tokens_in"],
+                    "tokens_out": one["tokens_out"],
+                }
+                for one in row["calls"]
+            ],
+        }
+        found["outcome"] = await recorded.outcome(found, known)
+        lines.append(json.dumps(found, ensure_ascii=False))
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    print(f"{len(lines)} questions in {path}")
 
 
 def _known(one: Asked) -> dict[str, Any]:
@@ -331,7 +410,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("ask", "report"))
+    parser.add_argument("command", choices=("ask", "report", "record"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument(
         "--work", type=Path, default=Path("build/live"), help="folder of the index and the rows"
@@ -344,7 +423,9 @@ def main() -> None:
         "--url", default="http://127.0.0.1:8080/v1", help="base URL of a server with OpenAI's API"
     )
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=tuple(SETS))
-    parser.add_argument("--ways", nargs="+", choices=(*WAYS, PLAIN), default=("router", PLAIN))
+    parser.add_argument(
+        "--ways", nargs="+", choices=(*WAYS, PLAIN, CELLS), default=("router", PLAIN)
+    )
     parser.add_argument("--count", type=int, default=60, help="questions of a set")
     parser.add_argument("--k", type=int, default=4, help="passages that are retrieved")
     parser.add_argument(
@@ -355,6 +436,9 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     if args.command == "report":
         print(report(list(_rows(args.work / args.rows))))
+        return
+    if args.command == "record":
+        asyncio.run(_record(args))
         return
     prices = args.work / f"prices-{args.model.partition(':')[2]}.toml"
     prices.write_text(f'[free]\nmodels = ["{args.model}"]\n', encoding="utf-8")

@@ -180,6 +180,9 @@ SETS: dict[str, Read] = {
 }
 
 
+HALVES = ("dev", "test")
+
+
 def half(one: Asked) -> str:
     """Return the half that a question is of; all questions on one passage are of the same."""
     return "dev" if zlib.crc32(one.passage.encode()) % 2 else "test"
@@ -195,7 +198,7 @@ def documents(data: Path) -> list[Document]:
     """Return the passages of all questions, and others of the pool."""
     found: dict[str, Document] = {}
     for name, read in SETS.items():
-        wanted = {one.passage for part in ("dev", "test") for one in asked(data, name, part)}
+        wanted = {one.passage for part in HALVES for one in asked(data, name, part)}
         found |= {
             one.id: one
             for _, one in read(data)

@@ -146,8 +146,8 @@ def conclude(
         verified, statements = check(reply.quotes, excerpts), ()
         text = name_sources(answer, excerpts)
     choice = reply.choice if reply.choice in query.choices else None
-    # an answer of 'no' can sound like a refusal: the wording decides only without quotes and verdict
-    if not verified.citations and choice is None and is_refusal(answer):
+    # where a schema asks for a verdict, one comes with a refusal, too; an answer of "no" that sounds like one has its quotes
+    if not verified.citations and is_refusal(answer):
         return _refuse(name_sources(answer, excerpts), reply, strategy)
     return Answer(
         text=text,

@@ -77,8 +77,8 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
         return _refuse(reason, read, (*_discarded(reply), *_differing(read)))
     rested = _rested(reply, answer, read)
     choice = reply.choice if reply.choice in query.choices else None
-    # as in direct RAG: the wording decides only where nothing else speaks for an answer
-    if not rested.citations and choice is None and is_refusal(answer):
+    # as in direct RAG: the wording decides where no quote stands
+    if not rested.citations and is_refusal(answer):
         return _refuse(answer, read, _discarded(reply))
     judged = _judge(query, reply, read)
     return Answer(
