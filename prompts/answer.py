@@ -6,13 +6,13 @@ best (BriefContext, section 1, 'spotlight positions'; its prompts put the query 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from posology.types import Excerpt, Form, Message, Query, QuoteForm, Role
@@ -24,6 +24,16 @@ from prompts.template import Rendered, closing, form, render
 
 #: between the end of an earlier prompt and the passages that are added to it
 _FURTHER = "\n\nFurther passages:\n\n"
+
+
+#: Names of a verdict in replies. Under ``verdict``, small models more often give the one that their statements say than under
+#: ``choice``, its name in older replies; and behind the statements: before them, it decides what they say
+_NAMES: Final[Mapping[str, Any]] = {
+    "validation_alias": AliasChoices("verdict", "choice"),
+    "serialization_alias": "verdict",
+}
+#: one of the question's choices
+Verdict = Annotated[str | None, Field(**_NAMES)]
 
 
 class Quote(ReplyForm):
@@ -38,7 +48,7 @@ class AnswerReply(ReplyForm):
 
     answerable: bool = Field(description="whether the passages answer the question")
     answer: str = Field(description="the answer, or what is missing")
-    choice: str | None = Field(description="the verdict")
+    choice: Verdict = Field(description="the verdict")
     quotes: list[Quote] = Field(description="the evidence; empty if not answerable")
 
 
@@ -57,7 +67,7 @@ class CitedReply(ReplyForm):
 
     answerable: bool
     statements: list[Said]
-    choice: str | None
+    choice: Verdict
 
     @property
     def answer(self) -> str:
@@ -142,11 +152,11 @@ def statement_schema(passages: int) -> Any:
 def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
     """Return the field ``choice`` of a reply's form: one of some choices; without choices, a field that is not sent.
 
-    The schema lets a model leave it out in no reply, for where it may, weak ones do: of a reply that does not answer, the
-    verdict is not read. Replies without schema may have null for it.
+    The schema demands a verdict of every reply, since small models gave none where it allowed null; that of a reply which
+    does not answer is not read. Where no schema is enforced, null is read.
     """
     if not choices:
-        return {"choice": (SkipJsonSchema[str | None], None)}
+        return {"choice": (SkipJsonSchema[str | None], Field(default=None, **_NAMES))}
     known = {one.casefold(): one for one in choices}
 
     def spelled(given: Any) -> Any:
@@ -157,7 +167,7 @@ def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
         BeforeValidator(spelled),
         WithJsonSchema({"type": "string", "enum": list(choices)}),
     ]
-    return {"choice": (narrow, Field())}
+    return {"choice": (narrow, Field(**_NAMES))}
 
 
 @lru_cache(maxsize=FORMS)

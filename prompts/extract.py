@@ -13,7 +13,7 @@ from functools import lru_cache
 from pydantic import Field
 
 from posology.types import Excerpt, PartitionMode, Query, QuoteForm
-from prompts.answer import Quote, quote_schema, render_choices, verdict
+from prompts.answer import Quote, Verdict, quote_schema, render_choices, verdict
 from prompts.fence import fence
 from prompts.labels import FORMS, ReplyForm, items, narrowed
 from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
@@ -53,14 +53,14 @@ class AnsweringExtract(ExtractReply):
     """What a model replies where the partition answers: findings that explain the answer, and the answer."""
 
     answer: str = Field(description="what the findings answer, in at most ten words; empty if none")
-    choice: str | None = Field(description="the verdict")
+    choice: Verdict = Field(description="the verdict")
 
 
 class CitedAnsweringExtract(CitedExtract):
     """:class:`AnsweringExtract` where the reply names sentences."""
 
     answer: str
-    choice: str | None
+    choice: Verdict
 
 
 def render_extract(

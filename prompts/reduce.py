@@ -24,7 +24,7 @@ from posology.types import (
     QuoteForm,
     Sentence,
 )
-from prompts.answer import Said, render_choices, statement_schema, verdict
+from prompts.answer import Said, Verdict, render_choices, statement_schema, verdict
 from prompts.fence import enclose, heading, line
 from prompts.labels import FORMS, ReplyForm, items, narrowed, shared
 from prompts.lengths import CLAIMS, LABELS
@@ -76,7 +76,7 @@ class CitedConclusion(ReplyForm):
 
     answerable: bool
     statements: list[Said]
-    choice: str | None
+    choice: Verdict
 
     @property
     def answer(self) -> str:
@@ -101,7 +101,7 @@ class Conclusion(ReplyForm):
 
     answerable: bool = Field(description="whether the findings answer the question")
     answer: str = Field(description="the answer, or what is missing")
-    choice: str | None = Field(description="the verdict")
+    choice: Verdict = Field(description="the verdict")
     evidence: list[str] = Field(description="labels of the findings that the answer rests on")
 
 

@@ -172,9 +172,15 @@ def read_cut(text: str, schema: type[BaseModel]) -> BaseModel | None:
     if not found[name]:
         return None
     try:
-        return schema.model_validate_json(json.dumps(dict.fromkeys(schema.model_fields) | found))
+        return schema.model_validate_json(json.dumps(_filled(found, schema)))
     except ValidationError:
         return None
+
+
+def _filled(found: dict[str, Any], schema: type[BaseModel]) -> dict[str, Any]:
+    """Return an object with ``None`` for the fields that it lacks."""
+    names = [one.serialization_alias or name for name, one in schema.model_fields.items()]
+    return dict.fromkeys(names) | found
 
 
 def _only_object(text: str) -> str:

@@ -290,9 +290,9 @@ LATER = '{"text": "B.", "sentences": ["1.2", "1.3"]}'
     [
         (f'{{"answerable": true, "statements": [{SAID}, {{"text": "B', ["A."], None),
         (f'{{"answerable": true, "statements": [{SAID}, {LATER[:-9]}', ["A."], None),
-        (f'{{"answerable": true, "statements": [{SAID}, {LATER}], "choice": "ye', ["A."], None),
+        (f'{{"answerable": true, "statements": [{SAID}, {LATER}], "verdict": "ye', ["A."], None),
         (
-            f'Here: {{"answerable": true, "choice": "yes", "statements": [{SAID}, {LATER}',
+            f'Here: {{"answerable": true, "verdict": "yes", "statements": [{SAID}, {LATER}',
             ["A."],
             "yes",
         ),

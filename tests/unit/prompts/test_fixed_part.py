@@ -18,9 +18,9 @@ QUERY = make_query("?")
 def test_the_fixed_part_of_a_prompt_is_within_its_bound(quotes: QuoteForm) -> None:
     count = packaged_counter()
     for rendered, most in (
-        (render_extract(QUERY, [], quotes), 220),
-        (render_answer(QUERY, [], quotes), 350),
-        (render_reduce(QUERY, [], quotes=quotes), 300),
+        (render_extract(QUERY, [], quotes), 260),
+        (render_answer(QUERY, [], quotes), 390),
+        (render_reduce(QUERY, [], quotes=quotes), 360),
     ):
         tokens = sum(count(message.content) for message in rendered.messages) * SCALE
         assert tokens <= most, rendered.prompt.name

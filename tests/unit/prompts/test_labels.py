@@ -25,7 +25,7 @@ QUERY = make_query("Is it?", form="yes_no")
 
 def an_answer(label: str) -> dict[str, Any]:
     quotes = [{"passage": label, "quote": "it is"}]
-    return {"answerable": True, "answer": "Yes.", "choice": "yes", "quotes": quotes}
+    return {"answerable": True, "answer": "Yes.", "verdict": "yes", "quotes": quotes}
 
 
 def an_extraction(label: str) -> dict[str, Any]:

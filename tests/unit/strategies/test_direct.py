@@ -153,9 +153,9 @@ async def test_a_negative_answer_with_evidence_is_no_refusal(negative: str) -> N
     assert answer.supported
     asked = make_query("Does it?", form="yes_no")
     given = Structured(ScriptedModel([reply(negative, choice="no")]))
-    verdict = await Direct()(task(ASPIRIN, query=asked), given)
-    assert isinstance(verdict, Answer)
-    assert verdict.choice == "no"
+    bare = await Direct()(task(ASPIRIN, query=asked), given)
+    # every reply has a verdict where choices are given: without a quote, the wording decides
+    assert isinstance(bare, Refusal)
 
 
 async def test_what_became_of_quotes_is_said() -> None:
