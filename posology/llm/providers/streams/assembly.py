@@ -59,6 +59,9 @@ class Assembly(ABC):
                 raise NoReply(_NO_OBJECT) from None
             self.done = True
             return
+        if isinstance(event, list) and len(event) == 1:
+            # Gemini's errors
+            (event,) = event
         if not isinstance(event, dict):
             raise NoReply(_NO_OBJECT)
         self._take(event)
@@ -99,6 +102,9 @@ class Assembly(ABC):
         self._failed = Fault.within(event) is not None
         if self._failed:
             self._fields["error"] = event.get("error") or event
+            # beside an error, it is what the failed reply is billed
+            if isinstance(usage := event.get("usage"), dict):
+                self._usage, self._counted = usage, True
         return self._failed
 
     def _wrote(self, text: str) -> None:

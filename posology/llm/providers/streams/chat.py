@@ -98,7 +98,7 @@ class ChatAssembly(Assembly):
 
     def _content(self) -> Mapping[str, Any]:
         if self._choice is None:
-            return {}
+            return {"choices": []}
         message = {"role": "assistant", "content": None} | self._others
         message |= {name: _joined(pieces) for name, pieces in self._pieces.items()}
         if self._calls:
