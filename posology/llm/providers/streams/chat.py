@@ -90,7 +90,8 @@ class ChatAssembly(Assembly):
             if not isinstance(part, dict):
                 continue
             call, arguments = self._calls.setdefault(part.get("index", place), ({}, []))
-            call.update(part)
+            function = {**section(call, "function"), **section(part, "function")}
+            call.update(part, function=function)
             given = section(part, "function").get("arguments")
             if given is not None:
                 arguments.append(given)

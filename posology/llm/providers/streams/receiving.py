@@ -31,15 +31,16 @@ class Incoming:
     Args:
         assembly: takes the events.
         media_type: of the response.
+        most: maximum bytes.
     """
 
-    def __init__(self, assembly: Assembly, media_type: str) -> None:
+    def __init__(self, assembly: Assembly, media_type: str, *, most: int = MOST_BYTES) -> None:
         self.assembly = assembly
         #: a body that is no stream
         self.content = bytearray()
         kind = _KINDS.get(media_type.partition(";")[0].strip().lower())
         self._events = None if kind is None else kind()
-        self._bytes = 0
+        self._bytes, self._most = 0, most
 
     @property
     def streamed(self) -> bool:
@@ -50,11 +51,11 @@ class Incoming:
         """Take a piece of the body.
 
         Raises:
-            NoReply: the stream holds something else than events, or more came than :data:`MOST_BYTES`.
+            NoReply: the stream holds something else than events, or is too long.
         """
         self._bytes += len(piece)
-        if self._bytes > MOST_BYTES:
-            raise NoReply(f"it is longer than {MOST_BYTES >> 20} MiB")
+        if self._bytes > self._most:
+            raise NoReply(f"it is longer than {self._most >> 20} MiB")
         if self._events is None:
             self.content += piece
             return
@@ -100,7 +101,7 @@ async def receive(
         Whether the end came; false: the server was silent for too long.
 
     Raises:
-        NoReply: the stream holds something else than events, or is longer than :data:`MOST_BYTES`.
+        NoReply: the stream holds something else than events, or is too long.
     """
     assembly = incoming.assembly
     with anyio.CancelScope(deadline=began + first) as silence:
