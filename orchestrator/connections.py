@@ -23,7 +23,14 @@ from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
 from posology.llm.providers.places import Allowance, Places
-from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions, Stating, Telling
+from posology.llm.providers.table import (
+    PROVIDERS,
+    Adapter,
+    Provider,
+    ProviderOptions,
+    Stating,
+    Telling,
+)
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send

@@ -311,9 +311,9 @@ async def test_only_replies_in_words_are_streamed(rig: Any) -> None:
 async def test_progress_is_told_to_who_asks_for_it(provider: str, rig: Any) -> None:
     made = rig(provider, *[Reply(text=WORDS, usage=USAGE)] * 2)
     told: list[tuple[str, ReplyProgress]] = []
-    assert isinstance(made.adapter, Telling)
-    call = call_to(provider)
-    completion = await made.adapter.telling(lambda of, now: told.append((of.model, now)))(call)
+    call, adapter = call_to(provider), made.adapter
+    assert isinstance(adapter, Telling)
+    completion = await adapter.telling(lambda of, now: told.append((of.model, now)))(call)
     assert completion.text == WORDS
     assert {model for model, _ in told} == {call.model}
     written = [now.written for _, now in told]
@@ -379,8 +379,8 @@ async def test_the_sdks_read_the_stub_s_streams() -> None:
         assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == WORDS
         usage = chunks[-1].usage
         assert (usage.prompt_tokens, usage.completion_tokens) == (80, 12)
-        given = {"max_retries": 0, "base_url": stub.anthropic_url}
-        clients = (
+        given: Any = {"max_retries": 0, "base_url": stub.anthropic_url}
+        clients: Any = (
             anthropic.AsyncAnthropic(api_key=KEY, **given),
             anthropic.AsyncAnthropicBedrock(api_key=KEY, aws_region="eu-west-1", **given),
             anthropic.AsyncAnthropicVertex(

@@ -53,7 +53,8 @@ class Assembly(ABC):
             NoReply: it is not a JSON object.
         """
         try:
-            event = json.loads(data)
+            # of bytes, the library would first guess the encoding
+            event = json.loads(data.decode())
         except (ValueError, RecursionError):
             if data.strip() != _END:
                 raise NoReply(_NO_OBJECT) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
@@ -16,6 +18,11 @@ from posology.llm.providers.streams.frames import AwsFrames
 MOST_BYTES = 128 * 1024 * 1024
 #: seconds from the last event to the end of the body, after which the connection is not kept
 _CLOSING = 2.0
+#: fraction of a time limit by which it may be too short
+_SLACK = 0.02
+#: Seconds between two pieces after which the second one came over the network by itself. Reading it costs several times
+#: what an event does, so once a few came so, pieces are left to gather for a pause, seconds
+_WAITED, _FEW, _PAUSE = 0.001, 16, 0.1
 #: media types of streams
 _KINDS: dict[str, Callable[[], Events]] = {
     "text/event-stream": ServerSentEvents,
@@ -103,13 +110,22 @@ async def receive(
     Raises:
         NoReply: the stream holds something else than events, or is too long.
     """
-    assembly = incoming.assembly
+    assembly, ended = incoming.assembly, time.monotonic()
+    set_at, before, waits = -math.inf, math.nan, 0
     with anyio.CancelScope(deadline=began + first) as silence:
         async for piece in pieces:
+            now = time.monotonic()
             incoming.feed(piece)
             wait = _CLOSING if assembly.done else between if assembly.began else first
-            silence.deadline = anyio.current_time() + wait
+            # moving a deadline costs as much as reading an event
+            if wait != before or now - set_at > wait * _SLACK:
+                silence.deadline, set_at, before = anyio.current_time() + wait, now, wait
             if told is not None and incoming.streamed:
                 told(assembly.progress)
+            waited = now - ended > _WAITED
+            waits += waited
+            if waited and waits > _FEW and not assembly.finished:
+                await anyio.sleep(min(_PAUSE, wait / 10))
+            ended = time.monotonic()
         incoming.end()
     return not silence.cancelled_caught
