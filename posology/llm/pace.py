@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from posology.network.hosts import is_loopback
 from posology.types import Tier
 
 #: Fewest tokens a second of a server on this machine: a model of 8 billion parameters on two cores writes 2
@@ -25,6 +24,8 @@ def floor_of(address: str | None, floor: float | None) -> float | None:
         address: base URL of the server; ``None``: a provider's own.
         floor: as configured; ``None``: not, and then only a server on this machine has one.
     """
+    from posology.network.hosts import is_loopback
+
     return LOCAL if floor is None and address is not None and is_loopback(address) else floor
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import anthropic
@@ -12,15 +13,17 @@ import httpx2
 import openai
 import pytest
 
+from orchestrator.connections import Connections
+from orchestrator.settings import load_settings
 from posology import errors
 from posology.llm.accounting import Account
-from posology.llm.calls import ReplyProgress
+from posology.llm.calls import Caller, ReplyProgress
 from posology.llm.providers.places import Allowance
 from posology.llm.providers.table import Telling
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
-from posology.seams import Complete
+from posology.seams import Complete, Send
 from posology.testing import (
     Broken,
     Cut,
@@ -326,6 +329,31 @@ async def test_progress_is_told_to_who_asks_for_it(provider: str, rig: Any) -> N
     count = len(told)
     await made.adapter(call)
     assert len(told) == count
+
+
+async def test_settings_turn_streams_off_and_a_caller_takes_the_progress(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('[free]\nmodels = ["openai:m"]\n')
+    monkeypatch.setenv("POSOLOGY_PRICES", str(prices))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with StubProvider([Reply(text=WORDS, usage=USAGE)] * 2) as stub:
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.openai_url)
+        for stream in ("true", "false"):
+            monkeypatch.setenv("POSOLOGY_STREAM", stream)
+            told: list[ReplyProgress] = []
+            caller = Caller(told=lambda _, now, told=told: told.append(now))  # type: ignore[misc]
+            connections = Connections(load_settings(), offline=_no_reader)
+            complete = connections.complete("openai:m", Account(), caller)
+            assert (await complete(call_to("openai"))).text == WORDS
+            await connections.aclose()
+            assert bool(told) is (stream == "true")
+        assert [bool(request.json.get("stream")) for request in stub.requests] == [True, False]
+
+
+def _no_reader() -> Send:
+    raise AssertionError("no offline model is asked")
 
 
 @both

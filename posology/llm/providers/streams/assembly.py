@@ -19,7 +19,7 @@ _CHARACTERS = 4
 
 
 class NoReply(ValueError):
-    """What came can be no reply; the message says why."""
+    """The bytes that came are no reply; the message says why."""
 
 
 class Assembly(ABC):
