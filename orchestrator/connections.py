@@ -23,7 +23,14 @@ from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
 from posology.llm.providers.places import Allowance, Places
-from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions, Stating
+from posology.llm.providers.table import (
+    PROVIDERS,
+    Adapter,
+    Provider,
+    ProviderOptions,
+    Stating,
+    Telling,
+)
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send
@@ -98,6 +105,8 @@ class Connections:
         if provider not in self._adapters:
             self._adapters[provider] = self._connect(PROVIDERS[provider])
         adapter = self._adapters[provider]
+        if caller.told is not None and isinstance(adapter, Telling):
+            adapter = adapter.telling(caller.told)
         return build(
             Remembering(adapter) if settings.trace_texts else adapter,
             journal=journal,
@@ -107,7 +116,7 @@ class Connections:
             retry=RetryPolicy(
                 attempts=settings.attempts,
                 deadline=settings.call_deadline,
-                min_tokens_per_second=settings.min_tokens_per_second,
+                min_tokens_per_second=settings.floor(provider),
             ),
             limit=self._limit(provider, tier_of(caller.lane)),
         )
@@ -191,7 +200,8 @@ class Connections:
             api_key=key.get_secret_value() if key else None,
             base_url=credentials.base_url,
             timeout=settings.call_timeout,
-            min_tokens_per_second=settings.min_tokens_per_second,
+            min_tokens_per_second=settings.floor(provider.name),
+            stream=settings.stream,
             legacy_max_tokens=settings.openai_legacy_max_tokens,
             native_schema=settings.native_schema,
             more=credentials.more,

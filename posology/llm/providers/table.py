@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from posology.seams import Send
 
 if TYPE_CHECKING:
+    from posology.llm.calls import Told
     from posology.llm.providers.anthropic import AnthropicAdapter
     from posology.llm.providers.openai import OpenAIAdapter
     from posology.llm.providers.places import Allowance
@@ -52,6 +53,15 @@ class Stating(Protocol):
     heard: Callable[[Allowance], None] | None
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """An adapter that streams replies."""
+
+    def telling(self, told: Told) -> Send:
+        """Return what sends calls as this does, and tells how far their replies are."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderOptions:
     """How to connect to a provider."""
@@ -60,7 +70,7 @@ class ProviderOptions:
     api_key: str | None = field(default=None, repr=False)
     #: ``None``: the provider's own address
     base_url: str | None = None
-    #: seconds for one request as a whole; with a floor, to its first token
+    #: seconds of silence; of a request that is not streamed, as a whole
     timeout: float = 60.0
     #: fewest tokens a second that a reply is written at, see :func:`~posology.llm.pace.generation`
     min_tokens_per_second: float | None = None
@@ -68,6 +78,8 @@ class ProviderOptions:
     legacy_max_tokens: bool = False
     #: whether the schema of a structured reply is sent
     native_schema: bool = True
+    #: whether replies in words are streamed
+    stream: bool = True
     #: values of the row's other variables, as far as they are set
     more: Mapping[str, str] = field(default_factory=dict)
 
@@ -122,6 +134,7 @@ def _requests(options: ProviderOptions) -> dict[str, Any]:
         "timeout": options.timeout,
         "min_tokens_per_second": options.min_tokens_per_second,
         "native_schema": options.native_schema,
+        "stream": options.stream,
     }
 
 
