@@ -23,7 +23,14 @@ from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
 from posology.llm.providers.places import Allowance, Places
-from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions, Stating
+from posology.llm.providers.table import (
+    PROVIDERS,
+    Adapter,
+    Provider,
+    ProviderOptions,
+    Slotted,
+    Stating,
+)
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send
@@ -157,7 +164,12 @@ class Connections:
         """Return the places of a tier: calls that may take minutes do not keep those of others."""
         key = provider, tier
         if key not in self._places:
-            self._places[key] = Places(self._settings.concurrency)
+            adapter = self._adapters[provider]
+            self._places[key] = Places(
+                self._settings.concurrency,
+                start=PROVIDERS[provider].at_once,
+                slots=adapter.slots if isinstance(adapter, Slotted) else None,
+            )
         return self._places[key]
 
     def _told(self, provider: str, allowance: Allowance) -> None:
@@ -194,5 +206,6 @@ class Connections:
             min_tokens_per_second=settings.min_tokens_per_second,
             legacy_max_tokens=settings.openai_legacy_max_tokens,
             native_schema=settings.native_schema,
+            window=settings.local_window,
             more=credentials.more,
         )

@@ -184,6 +184,11 @@ class Fields(BaseModel):
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
     Default: false."""
+    local_window: int | None = Field(
+        default=None, ge=1_024, le=10_000_000, alias="POSOLOGY_LOCAL_WINDOW"
+    )
+    """Tokens of input and output together of models that are loaded for Posology (`ollama:`). Default: 8,192, or
+    what the Modelfile or the loaded model has; never more than the model was trained to read."""
     native_schema: bool = Field(default=True, alias="POSOLOGY_NATIVE_SCHEMA")
     """Whether to send the JSON schema of a reply. Turn it off for servers and models that reject it; the prompt and
     one repair then replace it. Default: true."""

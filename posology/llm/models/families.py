@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any, Final, Literal, get_args
 
 from posology.errors import InvalidQuery
+from posology.llm.providers.table import PROVIDERS
 from posology.types import EFFORTS, Effort, Lane, Tier
 
 #: ``none``: it never reasons on our requests. ``optional``: it does unless the request turns it off. ``always``. ``unknown``
@@ -126,6 +127,10 @@ def capabilities(model: str) -> Capabilities:
     for family in families():
         if family.provider == provider and re.fullmatch(family.match, plain):
             return family
+    row = PROVIDERS.get(provider)
+    if row is not None and row.local:
+        # open weights, and no bill
+        return Capabilities(provider=provider, temperature="always", tokenizer="open", cache="free")
     return Capabilities(provider=provider)
 
 

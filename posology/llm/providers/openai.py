@@ -25,6 +25,7 @@ from posology.llm.providers.replies.reader import Reply
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
+from posology.llm.providers.windows import check_whole
 from posology.llm.providers.wire import MAX_SCHEMAS, SdkAdapter, mark_prefixes, served_tier
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Finish, Served, Stage, Tier, Usage
@@ -69,6 +70,7 @@ class OpenAIAdapter(SdkAdapter):
             ``max_completion_tokens``.
         native_schema: send the schema of a structured reply, for the provider to enforce.
         client: an HTTP client of the caller's, which the caller closes.
+        vendor: names of another service; ``None``: those of the class.
         more: more options of the SDK's client.
 
     Raises:
@@ -90,10 +92,11 @@ class OpenAIAdapter(SdkAdapter):
         legacy_max_tokens: bool = False,
         native_schema: bool = True,
         client: httpx2.AsyncClient | None = None,
+        vendor: Vendor | None = None,
         **more: Any,
     ) -> None:
         super().__init__(
-            self.VENDOR,
+            vendor or self.VENDOR,
             self.SDK,
             api_key=api_key,
             base_url=base_url,
@@ -105,7 +108,7 @@ class OpenAIAdapter(SdkAdapter):
         self._legacy_max_tokens = legacy_max_tokens
         self._native_schema = native_schema
         #: whether another server answers, whose models this table does not know
-        self._compatible = base_url is not None and base_url.rstrip("/") != self.VENDOR.base_url
+        self._compatible = base_url is not None and base_url.rstrip("/") != VENDOR.base_url
         # the SDK fills these from the environment, which only our settings may read
         self._sdk.admin_api_key = None
         self._sdk.organization = None
@@ -125,7 +128,10 @@ class OpenAIAdapter(SdkAdapter):
                 dimensions=call.dimensions,
                 tier=call.tier,
             )
-        return self.read(reply, call.model, tier=call.tier)
+        completion = self.read(reply, call.model, tier=call.tier)
+        if self._compatible:
+            check_whole(call, completion)
+        return completion
 
     def path(self, call: Call) -> str:
         """Return the path of a call's request, below the base URL."""
@@ -167,7 +173,7 @@ class OpenAIAdapter(SdkAdapter):
 
     def _tiered(self, model: str) -> bool:
         """Whether a model is sold in service tiers where the request goes: clouds and servers have names of their own."""
-        own = self.VENDOR is VENDOR and not self._compatible
+        own = self._vendor is VENDOR and not self._compatible
         return own or len(capabilities(model).tiers) > 1
 
     def _served(self, reply: Reply, model: str, tier: Tier) -> Served:

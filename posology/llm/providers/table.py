@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from posology.llm.providers.places import START
 from posology.seams import Send
 
 if TYPE_CHECKING:
     from posology.llm.providers.anthropic import AnthropicAdapter
+    from posology.llm.providers.local.adapter import LocalAdapter
+    from posology.llm.providers.local.ollama import OllamaAdapter
     from posology.llm.providers.openai import OpenAIAdapter
     from posology.llm.providers.places import Allowance
     from posology.seams.batches import BatchEndpoint
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 #: tokens of the instructions that a provider adds for a structured reply, where it publishes no figure;
 #: Anthropic's system prompt for tools takes at most 346 with current models
 SCHEMA_TOKENS = 400
+#: tokens of input and output together of a model that is loaded for us, unless configured
+WINDOW = 8_192
 
 
 class TokenCounter(Protocol):
@@ -52,6 +57,15 @@ class Stating(Protocol):
     heard: Callable[[Allowance], None] | None
 
 
+@runtime_checkable
+class Slotted(Protocol):
+    """An adapter of a server that serves a fixed number of calls at once, and queues the others."""
+
+    async def slots(self) -> int | None:
+        """Return the number; ``None``: the server does not say."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderOptions:
     """How to connect to a provider."""
@@ -68,6 +82,9 @@ class ProviderOptions:
     legacy_max_tokens: bool = False
     #: whether the schema of a structured reply is sent
     native_schema: bool = True
+    #: tokens of input and output together of a model that is loaded for us; ``None``: the server's choice, and at least
+    #: :data:`WINDOW`
+    window: int | None = None
     #: values of the row's other variables, as far as they are set
     more: Mapping[str, str] = field(default_factory=dict)
 
@@ -102,6 +119,10 @@ class Provider:
     models: tuple[str, ...] = ()
     #: whether its calls cost nothing, at any usage
     free: bool = False
+    #: default address of a server of one's own; ``None``: it is another's service
+    address: str | None = None
+    #: calls at once until it says how many it serves
+    at_once: int = START
     #: tokens of the instructions that the provider adds for a structured reply, the schema itself apart
     schema_tokens: int = SCHEMA_TOKENS
 
@@ -109,6 +130,11 @@ class Provider:
     def remote(self) -> bool:
         """Whether calls leave this process."""
         return self.connect is not None
+
+    @property
+    def local(self) -> bool:
+        """Whether its models are open weights on a machine of one's own."""
+        return self.address is not None
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -186,6 +212,21 @@ def _vertex(options: ProviderOptions) -> Adapter:
     )
 
 
+def _ollama(options: ProviderOptions) -> OllamaAdapter:
+    from posology.llm.providers.local.ollama import OllamaAdapter
+
+    return OllamaAdapter(options)
+
+
+def _local(kind: str) -> Callable[[ProviderOptions], LocalAdapter]:
+    def connect(options: ProviderOptions) -> LocalAdapter:
+        from posology.llm.providers.local.adapter import LocalAdapter
+
+        return LocalAdapter(kind, options)
+
+    return connect
+
+
 def _anthropic_batches(options: ProviderOptions) -> BatchEndpoint:
     from posology.llm.providers.batches.anthropic import AnthropicBatches
 
@@ -257,6 +298,57 @@ _ROWS = (
         # all locations but the global one cost a tenth more, and the name of a model does not say where it runs
         factor=Decimal("1.1"),
     ),
+    Provider(
+        name="ollama",
+        title="Ollama",
+        connect=_ollama,
+        key_variable="OLLAMA_API_KEY",
+        key_optional=True,
+        url_variable="OLLAMA_HOST",
+        address="http://127.0.0.1:11434",
+        at_once=1,
+        free=True,
+        schema_tokens=0,
+    ),
+    Provider(
+        name="lmstudio",
+        title="LM Studio",
+        connect=_local("lmstudio"),
+        key_variable="LMSTUDIO_API_KEY",
+        key_optional=True,
+        url_variable="LMSTUDIO_BASE_URL",
+        address="http://127.0.0.1:1234",
+        at_once=1,
+        free=True,
+        schema_tokens=0,
+    ),
+    Provider(
+        name="llamacpp",
+        title="llama.cpp's server",
+        connect=_local("llamacpp"),
+        # the server's own
+        key_variable="LLAMA_API_KEY",
+        key_optional=True,
+        url_variable="LLAMACPP_BASE_URL",
+        address="http://127.0.0.1:8080",
+        at_once=1,
+        counts=True,
+        free=True,
+        schema_tokens=0,
+    ),
+    Provider(
+        name="vllm",
+        title="vLLM",
+        connect=_local("vllm"),
+        # the server's own
+        key_variable="VLLM_API_KEY",
+        key_optional=True,
+        url_variable="VLLM_BASE_URL",
+        address="http://127.0.0.1:8000",
+        counts=True,
+        free=True,
+        schema_tokens=0,
+    ),
     # needs an encoder, which only the composition root has
     Provider(
         name="offline",
@@ -276,10 +368,10 @@ def variables() -> dict[str, str]:
     found = {}
     for row in PROVIDERS.values():
         if row.key_variable is not None:
-            found[row.key_variable] = (
-                f"API key of {row.title}. Default: none; {row.name} models are then unavailable."
-            )
+            without = "none is sent" if row.local else f"{row.name} models are then unavailable"
+            found[row.key_variable] = f"API key of {row.title}. Default: none; {without}."
         if row.url_variable is not None:
-            found[row.url_variable] = f"Address of {row.title}. Default: the provider's own."
+            default = row.address or "the provider's own"
+            found[row.url_variable] = f"Address of {row.title}. Default: {default}."
         found |= row.more
     return found

@@ -26,6 +26,7 @@ from posology.types import Usage
 _ROUTES: Mapping[str, str] = {
     "/v1/chat/completions": "openai",
     "/v1/embeddings": "openai",
+    "/api/chat": "ollama",
     "/v1/messages": "anthropic",
     "/v1/messages/count_tokens": "anthropic",
     r"/openai/deployments/[^/]+/chat/completions": "openai",
@@ -121,6 +122,11 @@ def respond(step: Step, *, provider: str, asked: Any, request_id: str) -> Respon
 def no_such_path(request_id: str) -> Response:
     """The response at a path that no provider has."""
     return _whole("no such path", 404, b'{"detail": "no such path"}', request_id)
+
+
+def document(body: Any) -> Response:
+    """The response at the path of a document."""
+    return _whole("document", 200, json.dumps(body).encode(), "none")
 
 
 def _cut(step: Cut, *, provider: str, asked: Any, request_id: str) -> Response:
