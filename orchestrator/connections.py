@@ -113,7 +113,7 @@ class Connections:
             bound=self.bound,
             retry=RetryPolicy(
                 attempts=settings.attempts,
-                deadline=settings.call_deadline,
+                deadline=self._patient(provider, "call_deadline", times=settings.attempts),
                 min_tokens_per_second=settings.min_tokens_per_second,
             ),
             limit=self._limit(provider, tier_of(caller.lane)),
@@ -195,6 +195,14 @@ class Connections:
         self._remote.append(adapter)
         return adapter
 
+    def _patient(self, provider: str, setting: str, *, times: int = 1) -> float:
+        """Return a setting's seconds; unless it was set, those that the provider needs, so many times over."""
+        settings, patience = self._settings, PROVIDERS[provider].patience
+        seconds: float = getattr(settings, setting)
+        if patience is None or setting in settings.model_fields_set:
+            return seconds
+        return max(seconds, times * patience)
+
     def _options(self, provider: Provider) -> ProviderOptions:
         settings = self._settings
         credentials = settings.credentials(provider.name)
@@ -202,7 +210,7 @@ class Connections:
         return ProviderOptions(
             api_key=key.get_secret_value() if key else None,
             base_url=credentials.base_url,
-            timeout=settings.call_timeout,
+            timeout=self._patient(provider.name, "call_timeout"),
             min_tokens_per_second=settings.min_tokens_per_second,
             legacy_max_tokens=settings.openai_legacy_max_tokens,
             native_schema=settings.native_schema,

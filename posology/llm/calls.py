@@ -25,6 +25,22 @@ CAPACITY_TIMEOUT = 900.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ReplyProgress:
+    """How far a reply is that is being streamed."""
+
+    #: tokens of the prompt; ``None``: the server does not say
+    prompt: int | None = None
+    #: tokens of the prompt that the server has read; ``None``: it does not say
+    read: int | None = None
+    #: tokens written, reasoning included, about
+    written: int = 0
+
+
+#: takes the progress of a call's reply, often
+Told = Callable[[Call, ReplyProgress], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Caller:
     """For whom calls are made: what may be replayed, what is metered, and how long they wait."""
 
@@ -47,6 +63,8 @@ class Caller:
     #: whether a call that waits longer than :attr:`wait_timeout` for capacity raises
     #: :class:`~posology.errors.HeadroomReserved`, for its unit to be requeued
     requeued: bool = False
+    #: takes the progress of replies; ``None``: nothing does
+    told: Told | None = None
 
 
 @dataclass(kw_only=True, slots=True)

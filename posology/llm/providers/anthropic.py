@@ -11,13 +11,16 @@ import anthropic
 import httpx2
 
 from posology.errors import AuthenticationFailed, ProviderUnreachable
+from posology.llm.calls import Told
 from posology.llm.models.families import capabilities
 from posology.llm.providers.fields import believed, count, fields_of, section
 from posology.llm.providers.replies.faults import Fault
 from posology.llm.providers.replies.finishes import finish_of
 from posology.llm.providers.replies.reader import Reply
+from posology.llm.providers.streaming import StreamingAdapter
+from posology.llm.providers.streams.messages import MessageAssembly
 from posology.llm.providers.translation import Vendor
-from posology.llm.providers.wire import MAX_SCHEMAS, SdkAdapter, mark_prefixes, served_tier
+from posology.llm.providers.wire import MAX_SCHEMAS, mark_prefixes, served_tier
 from posology.types import Call, Completion, Finish, Role, Served, Tier, Usage
 
 if TYPE_CHECKING:
@@ -41,16 +44,17 @@ VENDOR = Vendor(
 )
 
 
-class AnthropicAdapter(SdkAdapter):
+class AnthropicAdapter(StreamingAdapter):
     """A :class:`~posology.seams.Send` over Anthropic's API: one HTTP request for each call.
 
     Args:
         api_key: the account's key.
         base_url: without the version; ``None``: Anthropic's own.
-        timeout: seconds for one request as a whole; with a floor, seconds to its first token.
+        timeout: seconds of silence, before and within a streamed reply; of any other request, seconds as a whole.
         min_tokens_per_second: floor, see :func:`~posology.llm.pace.generation`.
         native_schema: send the schema of a structured reply, for the provider to enforce. Older
             models refuse it; for them, the prompt alone says what form is wanted.
+        stream: whether replies are streamed.
         client: an HTTP client of the caller's, which the caller closes.
         more: more options of the SDK's client.
 
@@ -71,6 +75,7 @@ class AnthropicAdapter(SdkAdapter):
         timeout: float = 60.0,
         min_tokens_per_second: float | None = None,
         native_schema: bool = True,
+        stream: bool = True,
         client: httpx2.AsyncClient | None = None,
         **more: Any,
     ) -> None:
@@ -81,6 +86,7 @@ class AnthropicAdapter(SdkAdapter):
             base_url=base_url,
             timeout=timeout,
             min_tokens_per_second=min_tokens_per_second,
+            stream=stream,
             http=client,
             # by default the SDK asks the environment whether to trace
             open_telemetry=False,
@@ -90,10 +96,20 @@ class AnthropicAdapter(SdkAdapter):
         # the SDK fills it from the environment, which only our settings may read
         self._sdk.webhook_key = None
 
-    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
+    async def __call__(
+        self, call: Call, *, attempt_id: str | None = None, told: Told | None = None
+    ) -> Completion:
         """Send one call; see :class:`~posology.seams.Send`."""
-        reply = await self._send(call, "/v1/messages", self.body(call), attempt_id)
+        reply = await self._say(call, "/v1/messages", self.body(call), attempt_id, told)
         return self.read(reply, call.model, tier=call.tier)
+
+    def assembly(self) -> MessageAssembly:
+        """Return what puts a streamed reply together."""
+        return MessageAssembly()
+
+    def usage_of(self, body: Mapping[str, Any], *, wrote: bool = False) -> Usage | None:
+        """See :func:`usage_of`."""
+        return usage_of(body, wrote=wrote)
 
     async def count(self, call: Call) -> int:
         """Return the input tokens of a call as the provider counts them, which costs nothing.

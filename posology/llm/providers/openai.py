@@ -16,18 +16,22 @@ from posology.errors import (
     TruncatedReply,
     UnusableReply,
 )
+from posology.llm.calls import Told
 from posology.llm.models.families import capabilities
 from posology.llm.providers.fields import believed, count, fields_of, section
 from posology.llm.providers.replies.faults import Fault
 from posology.llm.providers.replies.finishes import finish_of, gave_up
 from posology.llm.providers.replies.messages import said_in
 from posology.llm.providers.replies.reader import Reply
+from posology.llm.providers.streaming import StreamingAdapter
+from posology.llm.providers.streams.chat import ChatAssembly
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
 from posology.llm.providers.windows import check_whole
-from posology.llm.providers.wire import MAX_SCHEMAS, SdkAdapter, mark_prefixes, served_tier
+from posology.llm.providers.wire import MAX_SCHEMAS, mark_prefixes, served_tier
 from posology.llm.schema import response_schema
+from posology.network.hosts import is_loopback
 from posology.types import Call, Completion, Finish, Served, Stage, Tier, Usage
 
 if TYPE_CHECKING:
@@ -58,17 +62,18 @@ VENDOR = Vendor(
 )
 
 
-class OpenAIAdapter(SdkAdapter):
+class OpenAIAdapter(StreamingAdapter):
     """A :class:`~posology.seams.Send` over OpenAI's API: one HTTP request for each call.
 
     Args:
         api_key: the account's key; any word for servers without keys.
         base_url: with the version, e.g. ``http://127.0.0.1:8000/v1``; ``None``: OpenAI's own.
-        timeout: seconds for one request as a whole; with a floor, seconds to its first token.
+        timeout: seconds of silence, before and within a streamed reply; of any other request, seconds as a whole.
         min_tokens_per_second: floor, see :func:`~posology.llm.pace.generation`.
         legacy_max_tokens: send ``max_tokens``, for compatible servers that do not know
             ``max_completion_tokens``.
         native_schema: send the schema of a structured reply, for the provider to enforce.
+        stream: whether replies in words are streamed.
         client: an HTTP client of the caller's, which the caller closes.
         vendor: names of another service; ``None``: those of the class.
         more: more options of the SDK's client.
@@ -91,6 +96,7 @@ class OpenAIAdapter(SdkAdapter):
         min_tokens_per_second: float | None = None,
         legacy_max_tokens: bool = False,
         native_schema: bool = True,
+        stream: bool = True,
         client: httpx2.AsyncClient | None = None,
         vendor: Vendor | None = None,
         **more: Any,
@@ -102,6 +108,7 @@ class OpenAIAdapter(SdkAdapter):
             base_url=base_url,
             timeout=timeout,
             min_tokens_per_second=min_tokens_per_second,
+            stream=stream,
             http=client,
             **more,
         )
@@ -114,13 +121,16 @@ class OpenAIAdapter(SdkAdapter):
         self._sdk.organization = None
         self._sdk.project = None
 
-    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
+    async def __call__(
+        self, call: Call, *, attempt_id: str | None = None, told: Told | None = None
+    ) -> Completion:
         """Send one call; see :class:`~posology.seams.Send`.
 
         The text of the reply to an ``EMBED`` call is its vectors, see :mod:`posology.llm.providers.vectors`.
         """
-        reply = await self._send(call, self.path(call), self.body(call), attempt_id)
+        path, body = self.path(call), self.body(call)
         if call.stage is Stage.EMBED:
+            reply = await self._send(call, path, body, attempt_id)
             return self.read_vectors(
                 reply,
                 call.model,
@@ -128,10 +138,28 @@ class OpenAIAdapter(SdkAdapter):
                 dimensions=call.dimensions,
                 tier=call.tier,
             )
+        reply = await self._say(call, path, body, attempt_id, told)
         completion = self.read(reply, call.model, tier=call.tier)
         if self._compatible:
             check_whole(call, completion)
         return completion
+
+    def stream_fields(self) -> Mapping[str, Any]:
+        """Return the fields with which a request asks for a stream.
+
+        A server on this machine may be llama.cpp's, which is silent while it reads the prompt unless it is asked for its
+        progress (tools/server/README.md, ``return_progress``). Others leave out what they do not know, or refuse it.
+        """
+        fields = {"stream": True, "stream_options": {"include_usage": True}}
+        return fields | ({"return_progress": True} if is_loopback(self._base_url) else {})
+
+    def assembly(self) -> ChatAssembly:
+        """Return what puts a streamed reply together."""
+        return ChatAssembly()
+
+    def usage_of(self, body: Mapping[str, Any], *, wrote: bool = False) -> Usage | None:
+        """See :func:`usage_of`."""
+        return usage_of(body, wrote=wrote)
 
     def path(self, call: Call) -> str:
         """Return the path of a call's request, below the base URL."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SCHEMA_TOKENS = 400
 #: tokens of input and output together of a model that is loaded for us, unless configured
 WINDOW = 8_192
+#: seconds in which a local server loads a model, or reads a prompt
+_LOADING = 300.0
 
 
 class TokenCounter(Protocol):
@@ -123,6 +125,9 @@ class Provider:
     address: str | None = None
     #: calls at once until it says how many it serves
     at_once: int = START
+    #: seconds of silence to bear, unless configured: a server of one's own may load its model first (Ollama's
+    #: ``OLLAMA_LOAD_TIMEOUT`` is 5 minutes), or read a long prompt without a word
+    patience: float | None = None
     #: tokens of the instructions that the provider adds for a structured reply, the schema itself apart
     schema_tokens: int = SCHEMA_TOKENS
 
@@ -307,6 +312,7 @@ _ROWS = (
         url_variable="OLLAMA_HOST",
         address="http://127.0.0.1:11434",
         at_once=1,
+        patience=_LOADING,
         free=True,
         schema_tokens=0,
     ),
@@ -319,6 +325,7 @@ _ROWS = (
         url_variable="LMSTUDIO_BASE_URL",
         address="http://127.0.0.1:1234",
         at_once=1,
+        patience=_LOADING,
         free=True,
         schema_tokens=0,
     ),
@@ -332,6 +339,7 @@ _ROWS = (
         url_variable="LLAMACPP_BASE_URL",
         address="http://127.0.0.1:8080",
         at_once=1,
+        patience=_LOADING,
         counts=True,
         free=True,
         schema_tokens=0,
@@ -345,6 +353,7 @@ _ROWS = (
         key_optional=True,
         url_variable="VLLM_BASE_URL",
         address="http://127.0.0.1:8000",
+        patience=_LOADING,
         counts=True,
         free=True,
         schema_tokens=0,

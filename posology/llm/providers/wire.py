@@ -57,7 +57,7 @@ class SdkAdapter(ReplyReader):
         client: the SDK's class of clients.
         api_key: the account's key; may be empty if the vendor has credentials of another kind.
         base_url: ``None``: the vendor's own.
-        timeout: seconds for one request as a whole; with a floor, seconds to its first token.
+        timeout: seconds of silence, before and within a streamed reply; of any other request, seconds as a whole.
         min_tokens_per_second: floor, see :func:`~posology.llm.pace.generation`.
         http: an HTTP client of the caller's, which the caller closes; ``None``: one of the adapter's own.
         options: more options of the SDK's client.
@@ -147,7 +147,7 @@ class SdkAdapter(ReplyReader):
             path,
             model=call.model,
             seconds=allowed(call.tier, self._timeout) + generation(call.max_tokens, self._floor),
-            headers={} if attempt_id is None else {ATTEMPT_HEADER: attempt_id},
+            headers=named(attempt_id),
             body=body,
         )
 
@@ -166,15 +166,21 @@ class SdkAdapter(ReplyReader):
         """
         started = time.perf_counter()
         response = await self._respond(method, path, model=model, **content)
-        request_id: str | None = response.headers.get(self._vendor.id_header)
+        heard = self._heard(response)
+        return Reply(
+            body=self.body_of(response.content, model=model, request_id=heard["request_id"]),
+            latency=time.perf_counter() - started,
+            **heard,
+        )
+
+    def _heard(self, response: httpx2.Response) -> dict[str, Any]:
+        """Return what a response's headers say of its reply, and pass on what they say of the provider's limits."""
         if self.heard is not None and (allowed := allowance(response.headers)) is not None:
             self.heard(allowed)
-        return Reply(
-            body=self.body_of(response.content, model=model, request_id=request_id),
-            request_id=request_id,
-            latency=time.perf_counter() - started,
-            retry_after=retry_after(response.headers, now=time.time()),
-        )
+        return {
+            "request_id": response.headers.get(self._vendor.id_header),
+            "retry_after": retry_after(response.headers, now=time.time()),
+        }
 
     async def lines(self, path: str, *, model: str) -> AsyncGenerator[bytes]:
         """Read the lines of a file, without their ends, and skip empty ones.
@@ -214,7 +220,6 @@ class SdkAdapter(ReplyReader):
         **content: Any,
     ) -> httpx2.Response:
         switch.check(self._base_url)
-        provider = self._vendor.provider
         timeout = seconds or self._timeout
         expected: tuple[type[Exception], ...] = (self._vendor.error, *TRANSPORT_ERRORS)
         options: dict[str, Any] = {"headers": headers or {}}
@@ -233,16 +238,20 @@ class SdkAdapter(ReplyReader):
                 if failure is None:
                     raise
         if scope.cancelled_caught:
-            failure = ProviderTimeout(
-                f"{provider} did not answer for {model} within {timeout:g} s: for a slow server set "
-                "POSOLOGY_MIN_TOKENS_PER_SECOND",
-                provider=provider,
-                model=model,
-            )
+            failure = self._silence(model, timeout)
         if failure is not None:
             raise failure
         assert response is not None
         return response
+
+    def _silence(self, model: str, seconds: float) -> ProviderTimeout:
+        provider = self._vendor.provider
+        return ProviderTimeout(
+            f"{provider} sent nothing for {model} within {seconds:g} s: for a slow server set "
+            "POSOLOGY_MIN_TOKENS_PER_SECOND or a longer POSOLOGY_CALL_TIMEOUT",
+            provider=provider,
+            model=model,
+        )
 
     def _translate(self, error: Exception, model: str) -> ProviderError:
         # a client of the caller's has proxies of its own
@@ -350,6 +359,11 @@ def checked_key(key: str | None, *, variable: str, provider: str) -> str:
             f"{variable} contains characters that no key has: copy the key again"
         )
     return stripped
+
+
+def named(attempt_id: str | None) -> Mapping[str, str]:
+    """Return the headers that name an attempt."""
+    return {} if attempt_id is None else {ATTEMPT_HEADER: attempt_id}
 
 
 def _pool(base_url: str, *, timeout: float) -> httpx2.AsyncClient:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from itertools import count
 from typing import Any
@@ -17,7 +17,14 @@ from typing import Any
 from posology.testing.provider.batches.book import BatchBook
 from posology.testing.provider.batches.routes import BatchRoutes
 from posology.testing.provider.ledger import Entry
-from posology.testing.provider.responses import PIECES, Response, no_such_path, respond, speaks
+from posology.testing.provider.responses import (
+    PIECES,
+    Response,
+    no_such_path,
+    respond,
+    speaks,
+    streamed,
+)
 from posology.testing.provider.steps import Recorded, Step
 
 _MAX_HEAD = 64 * 1024
@@ -58,7 +65,9 @@ class LoadServer:
             response = no_such_path(name)
         else:
             step = self._answer(request)
-            response = respond(step, provider=provider, asked=request.json, request_id=name)
+            asked = request.json
+            stream = streamed(request.path, asked)
+            response = respond(step, provider=provider, asked=asked, request_id=name, stream=stream)
         entry = self.ledger.arrive(
             request_id=name,
             client_id=request.headers.get(_CLIENT_ID),
@@ -138,7 +147,7 @@ class _Connection(asyncio.Protocol):
     def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         own = self._server.look(method, path)
         if own is not None:
-            self._send(200, _JSON, json.dumps(own).encode())
+            self._plain(200, json.dumps(own).encode())
             return
         of_batches = self._server.batches.handle(method, path, headers, body)
         if of_batches is not None:
@@ -166,8 +175,13 @@ class _Connection(asyncio.Protocol):
     def _play(self, response: Response, entry: Entry) -> None:
         if response.code is not None and response.drip:
             self._busy = True
-            self._send(response.code, response.headers, b"", length=response.content_length)
+            self._send(response.code, response.framing, b"")
             self._drip(response, entry, response.pieces)
+            return
+        if response.code is not None and response.silence:
+            self._busy = True
+            self._send(response.code, response.framing, response.body)
+            asyncio.get_running_loop().call_later(response.silence, self._fall, response, entry)
             return
         there = self._transport is not None
         self._server.ledger.end(
@@ -191,16 +205,25 @@ class _Connection(asyncio.Protocol):
         self._busy = False
         self._go_on()
 
+    def _fall(self, response: Response, entry: Entry) -> None:
+        """End the connection after a silence."""
+        self._server.ledger.end(
+            entry, finished=response.finished, usage=response.usage, delivered=False
+        )
+        self._close()
+
     def _answer(self, response: Response) -> None:
         if response.code is not None:
-            length = response.content_length
-            self._send(response.code, response.headers, response.body, length=length)
+            self._send(response.code, response.framing, response.body)
         if response.cut:
             self._close()
 
     def _refuse(self, code: int) -> None:
-        self._send(code, _JSON, b'{"detail": "not a request that the stub reads"}')
+        self._plain(code, b'{"detail": "not a request that the stub reads"}')
         self._close()
+
+    def _plain(self, code: int, body: bytes) -> None:
+        self._send(code, {**_JSON, "content-length": str(len(body))}, body)
 
     def _close(self) -> None:
         if self._transport is not None:
@@ -208,13 +231,10 @@ class _Connection(asyncio.Protocol):
             # what else the client sent is not read any more
             self._transport = None
 
-    def _send(self, code: int, headers: Any, body: bytes, *, length: int | None = None) -> None:
+    def _send(self, code: int, headers: Mapping[str, str], body: bytes) -> None:
         if self._transport is None:
             return
-        lines = [
-            f"HTTP/1.1 {code} {_reason(code)}",
-            f"content-length: {len(body) if length is None else length}",
-        ]
+        lines = [f"HTTP/1.1 {code} {_reason(code)}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         self._transport.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from posology.types import Finish, Usage
 
@@ -99,6 +99,18 @@ class Cut:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Broken:
+    """A stream that breaks off in the middle of its reply; so does a reply that is not streamed."""
+
+    #: the reply that was ready, which the provider bills
+    of: Reply = field(default_factory=lambda: Reply(text="broken off in the middle"))
+    #: what comes instead of the rest: an end of the connection, an end of the body, nothing at all, or an error
+    by: Literal["cut", "end", "silence", "error"] = "cut"
+    #: seconds of silence, at most; the stub's end ends it early
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Malformed:
     """A 200 whose body is not the provider's."""
 
@@ -109,4 +121,4 @@ class Malformed:
 #: OpenAI's refusal of a request in the tier flex for which it has no capacity
 NO_CAPACITY = Status(code=429, kind="resource_unavailable", message="Resource Unavailable")
 
-Step = Reply | Vectors | Status | NoSuchModel | Hang | Cut | Malformed
+Step = Reply | Vectors | Status | NoSuchModel | Hang | Cut | Broken | Malformed

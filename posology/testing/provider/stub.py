@@ -21,6 +21,7 @@ from posology.testing.provider.responses import (
     no_such_path,
     respond,
     speaks,
+    streamed,
 )
 from posology.testing.provider.steps import Recorded, Status, Step
 
@@ -171,7 +172,11 @@ class _Handler(BaseHTTPRequestHandler):
         if provider is None:
             self._play(no_such_path(name))
         else:
-            self._play(respond(step, provider=provider, asked=request.json, request_id=name))
+            asked = request.json
+            stream = streamed(self.path, asked)
+            self._play(
+                respond(step, provider=provider, asked=asked, request_id=name, stream=stream)
+            )
 
     def do_GET(self) -> None:
         self._without_body()
@@ -212,11 +217,11 @@ class _Handler(BaseHTTPRequestHandler):
         if response.code is not None:
             self.send_response(response.code)
             # one request a connection: a thread never waits for a client's next one
-            fixed = {"content-length": str(response.content_length), "connection": "close"}
-            for name, value in (fixed | dict(response.headers)).items():
+            for name, value in (response.framing | {"connection": "close"}).items():
                 self.send_header(name, value)
             self.end_headers()
             self._write(response)
+            self.server.stub.wait(response.silence)
         if response.cut:
             self._hang_up()
 

@@ -84,7 +84,7 @@ async def test_one_call_is_answered_and_the_server_asked_once(kind: str, make_ca
     if kind == "ollama":
         assert sent["format"]["required"] == ["answer"]
         assert sent["options"] == {"num_ctx": 8_192, "num_predict": 200, "temperature": 0}
-        assert (sent["stream"], sent["truncate"], sent["shift"]) == (False, False, False)
+        assert (sent["stream"], sent["truncate"], sent["shift"]) == (True, False, False)
         assert "think" not in sent
     else:
         assert sent["response_format"]["json_schema"]["schema"]["required"] == ["answer"]

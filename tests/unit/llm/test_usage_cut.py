@@ -37,21 +37,31 @@ MODELS = {"openai": "openai:gpt-4o-mini", "anthropic": "anthropic:claude-haiku-4
 both = pytest.mark.parametrize("provider", ["openai", "anthropic"])
 
 
-def adapter_to(provider: str, client: httpx2.AsyncClient | None, stub: StubProvider | None) -> Any:
+def adapter_to(
+    provider: str,
+    client: httpx2.AsyncClient | None,
+    stub: StubProvider | None,
+    *,
+    stream: bool = True,
+) -> Any:
     nowhere = "http://127.0.0.1:9"
     if provider == "openai":
         url = stub.openai_url if stub else nowhere
-        return OpenAIAdapter(api_key="none", base_url=url, client=client)
+        return OpenAIAdapter(api_key="none", base_url=url, client=client, stream=stream)
     url = stub.anthropic_url if stub else nowhere
-    return AnthropicAdapter(api_key="none", base_url=url, client=client)
+    return AnthropicAdapter(api_key="none", base_url=url, client=client, stream=stream)
 
 
-async def received(provider: str, body: bytes, make_call: Any, **headers: str) -> ProviderError:
+async def received(
+    provider: str, body: bytes, make_call: Any, *, stream: bool = True, **headers: str
+) -> ProviderError:
     """What the adapter makes of a response that arrived, whole as far as HTTP can tell."""
     replies = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body, headers=headers))
     async with httpx2.AsyncClient(transport=replies) as client:
         with pytest.raises(ProviderError) as caught:
-            await adapter_to(provider, client, None)(make_call(model=MODELS[provider]))
+            await adapter_to(provider, client, None, stream=stream)(
+                make_call(model=MODELS[provider])
+            )
     return caught.value
 
 
@@ -80,7 +90,7 @@ async def test_a_compressed_body_that_was_cut_is_too(provider: str, make_call: A
 @both
 async def test_a_stream_that_nobody_asked_for_is_unknown(provider: str, make_call: Any) -> None:
     for body in (STREAMS[provider], STREAMS[provider][:60]):
-        error = await received(provider, body, make_call)
+        error = await received(provider, body, make_call, stream=False)
         # the next one would be a stream as well
         assert (type(error), error.usage) == (UnusableReply, None)
         assert "stream" in str(error)

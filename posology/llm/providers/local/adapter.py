@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import anyio
 
 from posology.errors import ProviderError
+from posology.llm.calls import Told
 from posology.llm.providers.fields import count
 from posology.llm.providers.local.servers import Served, Server, root_of, served
 from posology.llm.providers.openai import VENDOR, OpenAIAdapter
@@ -59,7 +60,9 @@ class LocalAdapter(OpenAIAdapter):
             ),
         )
 
-    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
+    async def __call__(
+        self, call: Call, *, attempt_id: str | None = None, told: Told | None = None
+    ) -> Completion:
         """Send one call; see :class:`~posology.seams.Send`.
 
         Raises:
@@ -72,7 +75,7 @@ class LocalAdapter(OpenAIAdapter):
             named = replace(call, model=f"{self.provider}:{model.name}")
             window = await self.window(model)
             ready = named if window is None else await self._fit(named, window)
-            completion = await super().__call__(ready, attempt_id=attempt_id)
+            completion = await super().__call__(ready, attempt_id=attempt_id, told=told)
             check_whole(ready, completion, window=window)
             return completion
 

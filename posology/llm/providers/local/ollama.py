@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from posology.llm.providers.fields import believed, count, fields_of
@@ -11,6 +12,7 @@ from posology.llm.providers.replies.faults import Fault
 from posology.llm.providers.replies.finishes import finish_of
 from posology.llm.providers.replies.messages import said_in
 from posology.llm.providers.replies.reader import Reply
+from posology.llm.providers.streams.ollama import OllamaAssembly
 from posology.llm.providers.table import WINDOW, ProviderOptions
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Tier, Usage
@@ -56,10 +58,10 @@ class OllamaAdapter(LocalAdapter):
         body: dict[str, Any] = {
             "model": name,
             "messages": [{"role": str(m.role), "content": m.content} for m in call.messages],
-            "stream": False,
             # newer servers refuse what does not fit; older ones cut it, which their count of tokens shows
             "truncate": False,
             "shift": False,
+            "stream": False,
             "options": {
                 "num_ctx": self._windows[name],
                 "num_predict": call.max_tokens,
@@ -84,7 +86,7 @@ class OllamaAdapter(LocalAdapter):
         message = reply.body.get("message")
         said = said_in(message) if isinstance(message, dict) else None
         wrote = said is not None and bool(said.text or said.reasoning)
-        known: dict[str, Any] = {"model": model, "usage": _usage(reply, wrote=wrote)}
+        known: dict[str, Any] = {"model": model, "usage": self.usage_of(reply.body, wrote=wrote)}
         if (fault := Fault.within(reply.body, answered=said is not None)) is not None:
             raise self.told(reply, fault, wrote=wrote, **known)
         if said is None:
@@ -100,10 +102,17 @@ class OllamaAdapter(LocalAdapter):
             **known,
         )
 
+    def stream_fields(self) -> Mapping[str, Any]:
+        """Return the field with which a request asks for a stream, which is the default."""
+        return {"stream": True}
 
-def _usage(reply: Reply, *, wrote: bool) -> Usage | None:
-    """Return the usage of a reply; ``None``: unknown. Reasoning is a part of its output that is not told apart."""
-    prompt, output = (count(reply.body.get(name)) for name in ("prompt_eval_count", "eval_count"))
-    if prompt is None or output is None:
-        return None
-    return believed(Usage(input=prompt, output=output), wrote=wrote)
+    def assembly(self) -> OllamaAssembly:
+        """Return what puts a streamed reply together."""
+        return OllamaAssembly()
+
+    def usage_of(self, body: Mapping[str, Any], *, wrote: bool = False) -> Usage | None:
+        """Return the usage of a reply; ``None``: unknown. Its reasoning is a part of its output that is not told apart."""
+        prompt, output = (count(body.get(name)) for name in ("prompt_eval_count", "eval_count"))
+        if prompt is None or output is None:
+            return None
+        return believed(Usage(input=prompt, output=output), wrote=wrote)

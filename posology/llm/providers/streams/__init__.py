@@ -1,0 +1,1 @@
+"""Streamed replies: their events, and the bodies that they are put together into."""

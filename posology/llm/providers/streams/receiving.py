@@ -1,0 +1,115 @@
+"""Receiving a streamed reply: how long its server may be silent, and how much it may send."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+import anyio
+
+from posology.llm.calls import ReplyProgress
+from posology.llm.providers.streams.assembly import Assembly, NoReply
+from posology.llm.providers.streams.events import Events, JsonLines, ServerSentEvents
+from posology.llm.providers.streams.frames import AwsFrames
+
+#: Maximum bytes of a stream: an event of each of 128,000 tokens takes less
+MOST_BYTES = 128 * 1024 * 1024
+#: seconds from the last event to the end of the body, after which the connection is not kept
+_CLOSING = 2.0
+#: media types of streams
+_KINDS: dict[str, Callable[[], Events]] = {
+    "text/event-stream": ServerSentEvents,
+    "application/vnd.amazon.eventstream": AwsFrames,
+    "application/x-ndjson": JsonLines,
+}
+#: what a stream of another media type begins with
+_BEGINNINGS = (b"data:", b"event:", b":")
+
+
+class Incoming:
+    """The body of a response to a request for a stream: its events, or the whole that some servers send instead.
+
+    Args:
+        assembly: takes the events.
+        media_type: of the response.
+    """
+
+    def __init__(self, assembly: Assembly, media_type: str) -> None:
+        self.assembly = assembly
+        #: a body that is no stream
+        self.content = bytearray()
+        kind = _KINDS.get(media_type.partition(";")[0].strip().lower())
+        self._events = None if kind is None else kind()
+        self._bytes = 0
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the body is a stream."""
+        return self._events is not None
+
+    def feed(self, piece: bytes) -> None:
+        """Take a piece of the body.
+
+        Raises:
+            NoReply: the stream holds something else than events, or more came than :data:`MOST_BYTES`.
+        """
+        self._bytes += len(piece)
+        if self._bytes > MOST_BYTES:
+            raise NoReply(f"it is longer than {MOST_BYTES >> 20} MiB")
+        if self._events is None:
+            self.content += piece
+            return
+        for data in self._events.feed(piece):
+            self.assembly.feed(data)
+
+    def end(self) -> None:
+        """Take the end of the body, which may be one in the middle of an event.
+
+        Raises:
+            NoReply: see :meth:`feed`.
+        """
+        if self._events is None and self.content.lstrip().startswith(_BEGINNINGS):
+            self._events = ServerSentEvents()
+            for data in self._events.feed(bytes(self.content)):
+                self.assembly.feed(data)
+        if self._events is not None:
+            with suppress(NoReply):
+                for data in self._events.rest():
+                    self.assembly.feed(data)
+
+
+async def receive(
+    pieces: AsyncIterator[bytes],
+    incoming: Incoming,
+    *,
+    first: float,
+    between: float,
+    began: float,
+    told: Callable[[ReplyProgress], None] | None,
+) -> bool:
+    """Receive a body until its end. Whatever comes is a sign of life, comments included; a deadline is the caller's.
+
+    Args:
+        pieces: of the body.
+        incoming: takes them.
+        first: seconds without a sign of life until the model writes, from ``began`` on.
+        between: seconds without a sign of life after that.
+        began: time when the request was sent, of the event loop's clock.
+        told: takes the progress after each piece; ``None``: nothing does.
+
+    Returns:
+        Whether the end came; false: the server was silent for too long.
+
+    Raises:
+        NoReply: the stream holds something else than events, or is longer than :data:`MOST_BYTES`.
+    """
+    assembly = incoming.assembly
+    with anyio.CancelScope(deadline=began + first) as silence:
+        async for piece in pieces:
+            incoming.feed(piece)
+            wait = _CLOSING if assembly.done else between if assembly.began else first
+            silence.deadline = anyio.current_time() + wait
+            if told is not None and incoming.streamed:
+                told(assembly.progress)
+        incoming.end()
+    return not silence.cancelled_caught
