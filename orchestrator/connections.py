@@ -22,7 +22,7 @@ from posology.errors import UnknownModel
 from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
-from posology.llm.providers.places import Allowance, Places
+from posology.llm.providers.places import START, Allowance, Places
 from posology.llm.providers.table import (
     PROVIDERS,
     Adapter,
@@ -38,6 +38,8 @@ from posology.seams.batches import BatchEndpoint
 from posology.types import Call, Tier
 
 if TYPE_CHECKING:
+    from posology.llm.providers.local.adapter import LocalAdapter
+    from posology.llm.providers.local.servers import Server
     from posology.llm.providers.table import TokenCounter
 
 logger = logging.getLogger(__name__)
@@ -133,6 +135,23 @@ class Connections:
             self._adapters[provider] = self._connect(PROVIDERS[provider])
         return cast("TokenCounter", self._adapters[provider]).count
 
+    async def server(self, model: str) -> Server | None:
+        """Return what the server of a model says of itself; ``None``: the model is another's service.
+
+        Raises:
+            ModelNotFound: the server does not serve the model.
+            ProviderUnreachable: nothing answers at its address.
+            MalformedReply: another service answers there.
+        """
+        name = parse(model)
+        if not PROVIDERS[name.provider].local:
+            return None
+        if name.provider not in self._adapters:
+            self._adapters[name.provider] = self._connect(PROVIDERS[name.provider])
+        server = await cast("LocalAdapter", self._adapters[name.provider]).server()
+        server.model(name.name)
+        return server
+
     def batches(self, model: str) -> BatchEndpoint:
         """Return the batch endpoint of a model's provider.
 
@@ -167,7 +186,7 @@ class Connections:
             adapter = self._adapters[provider]
             self._places[key] = Places(
                 self._settings.concurrency,
-                start=PROVIDERS[provider].at_once,
+                start=PROVIDERS[provider].at_once or START,
                 slots=adapter.slots if isinstance(adapter, Slotted) else None,
             )
         return self._places[key]

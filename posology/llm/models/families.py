@@ -13,7 +13,6 @@ from importlib import resources
 from typing import Any, Final, Literal, get_args
 
 from posology.errors import InvalidQuery
-from posology.llm.providers.table import PROVIDERS
 from posology.types import EFFORTS, Effort, Lane, Tier
 
 #: ``none``: it never reasons on our requests. ``optional``: it does unless the request turns it off. ``always``. ``unknown``
@@ -127,10 +126,6 @@ def capabilities(model: str) -> Capabilities:
     for family in families():
         if family.provider == provider and re.fullmatch(family.match, plain):
             return family
-    row = PROVIDERS.get(provider)
-    if row is not None and row.local:
-        # open weights, and no bill
-        return Capabilities(provider=provider, temperature="always", tokenizer="open", cache="free")
     return Capabilities(provider=provider)
 
 
@@ -195,7 +190,12 @@ def lane_or_standard(model: str, lane: Lane) -> Lane:
 def families() -> tuple[Capabilities, ...]:
     """Return all rows of the table."""
     text = (resources.files(__package__) / "families.toml").read_text(encoding="utf-8")
-    return tuple(_family(row) for row in tomllib.loads(text)["family"])
+    rows = tomllib.loads(text)["family"]
+    return tuple(
+        _family({**row, "provider": provider})
+        for row in rows
+        for provider in row.pop("providers", None) or [row["provider"]]
+    )
 
 
 def _family(row: Mapping[str, Any]) -> Capabilities:

@@ -24,6 +24,7 @@ from posology.llm.providers.replies.finishes import finish_of, gave_up
 from posology.llm.providers.replies.messages import said_in
 from posology.llm.providers.replies.reader import Reply
 from posology.llm.providers.streaming import StreamingAdapter
+from posology.llm.providers.streams.assembly import Assembly
 from posology.llm.providers.streams.chat import ChatAssembly
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
@@ -153,7 +154,7 @@ class OpenAIAdapter(StreamingAdapter):
         fields = {"stream": True, "stream_options": {"include_usage": True}}
         return fields | ({"return_progress": True} if is_loopback(self._base_url) else {})
 
-    def assembly(self) -> ChatAssembly:
+    def assembly(self) -> Assembly:
         """Return what puts a streamed reply together."""
         return ChatAssembly()
 

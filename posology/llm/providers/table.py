@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from posology.llm.providers.places import START
+from posology.llm.providers.local.kinds import KINDS, PATIENCE, Kind
 from posology.seams import Send
 
 if TYPE_CHECKING:
     from posology.llm.providers.anthropic import AnthropicAdapter
     from posology.llm.providers.local.adapter import LocalAdapter
-    from posology.llm.providers.local.ollama import OllamaAdapter
     from posology.llm.providers.openai import OpenAIAdapter
     from posology.llm.providers.places import Allowance
     from posology.seams.batches import BatchEndpoint
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 #: tokens of the instructions that a provider adds for a structured reply, where it publishes no figure;
 #: Anthropic's system prompt for tools takes at most 346 with current models
 SCHEMA_TOKENS = 400
-#: tokens of input and output together of a model that is loaded for us, unless configured
-WINDOW = 8_192
-#: seconds in which a local server loads a model, or reads a prompt
-_LOADING = 300.0
 
 
 class TokenCounter(Protocol):
@@ -84,8 +80,8 @@ class ProviderOptions:
     legacy_max_tokens: bool = False
     #: whether the schema of a structured reply is sent
     native_schema: bool = True
-    #: tokens of input and output together of a model that is loaded for us; ``None``: the server's choice, and at least
-    #: :data:`WINDOW`
+    #: tokens of input and output together of a model that is loaded for us; ``None``: see
+    #: :data:`~posology.llm.providers.local.kinds.WINDOW`
     window: int | None = None
     #: values of the row's other variables, as far as they are set
     more: Mapping[str, str] = field(default_factory=dict)
@@ -123,10 +119,9 @@ class Provider:
     free: bool = False
     #: default address of a server of one's own; ``None``: it is another's service
     address: str | None = None
-    #: calls at once until it says how many it serves
-    at_once: int = START
-    #: seconds of silence to bear, unless configured: a server of one's own may load its model first (Ollama's
-    #: ``OLLAMA_LOAD_TIMEOUT`` is 5 minutes), or read a long prompt without a word
+    #: calls at once until it says how many it serves; ``None``: as with any other provider
+    at_once: int | None = None
+    #: seconds of silence to bear, unless configured; ``None``: as configured
     patience: float | None = None
     #: tokens of the instructions that the provider adds for a structured reply, the schema itself apart
     schema_tokens: int = SCHEMA_TOKENS
@@ -217,19 +212,32 @@ def _vertex(options: ProviderOptions) -> Adapter:
     )
 
 
-def _ollama(options: ProviderOptions) -> OllamaAdapter:
+def _local(options: ProviderOptions, *, kind: Kind) -> LocalAdapter:
+    from posology.llm.providers.local.adapter import LocalAdapter
     from posology.llm.providers.local.ollama import OllamaAdapter
 
-    return OllamaAdapter(options)
+    given = {"api_key": options.api_key, "base_url": options.base_url, **_requests(options)}
+    if kind.name == "ollama":
+        return OllamaAdapter(kind, window=options.window, **given)
+    return LocalAdapter(kind, **given)
 
 
-def _local(kind: str) -> Callable[[ProviderOptions], LocalAdapter]:
-    def connect(options: ProviderOptions) -> LocalAdapter:
-        from posology.llm.providers.local.adapter import LocalAdapter
-
-        return LocalAdapter(kind, options)
-
-    return connect
+def _own(kind: Kind) -> Provider:
+    """Return the row of a kind of local servers."""
+    return Provider(
+        name=kind.name,
+        title=kind.title,
+        connect=partial(_local, kind=kind),
+        key_variable=kind.key_variable,
+        key_optional=True,
+        url_variable=kind.url_variable,
+        counts=kind.counts,
+        free=True,
+        address=kind.address,
+        at_once=kind.at_once,
+        patience=PATIENCE,
+        schema_tokens=0,
+    )
 
 
 def _anthropic_batches(options: ProviderOptions) -> BatchEndpoint:
@@ -303,61 +311,7 @@ _ROWS = (
         # all locations but the global one cost a tenth more, and the name of a model does not say where it runs
         factor=Decimal("1.1"),
     ),
-    Provider(
-        name="ollama",
-        title="Ollama",
-        connect=_ollama,
-        key_variable="OLLAMA_API_KEY",
-        key_optional=True,
-        url_variable="OLLAMA_HOST",
-        address="http://127.0.0.1:11434",
-        at_once=1,
-        patience=_LOADING,
-        free=True,
-        schema_tokens=0,
-    ),
-    Provider(
-        name="lmstudio",
-        title="LM Studio",
-        connect=_local("lmstudio"),
-        key_variable="LMSTUDIO_API_KEY",
-        key_optional=True,
-        url_variable="LMSTUDIO_BASE_URL",
-        address="http://127.0.0.1:1234",
-        at_once=1,
-        patience=_LOADING,
-        free=True,
-        schema_tokens=0,
-    ),
-    Provider(
-        name="llamacpp",
-        title="llama.cpp's server",
-        connect=_local("llamacpp"),
-        # the server's own
-        key_variable="LLAMA_API_KEY",
-        key_optional=True,
-        url_variable="LLAMACPP_BASE_URL",
-        address="http://127.0.0.1:8080",
-        at_once=1,
-        patience=_LOADING,
-        counts=True,
-        free=True,
-        schema_tokens=0,
-    ),
-    Provider(
-        name="vllm",
-        title="vLLM",
-        connect=_local("vllm"),
-        # the server's own
-        key_variable="VLLM_API_KEY",
-        key_optional=True,
-        url_variable="VLLM_BASE_URL",
-        address="http://127.0.0.1:8000",
-        patience=_LOADING,
-        counts=True,
-        free=True,
-        schema_tokens=0,
-    ),
+    *map(_own, KINDS.values()),
     # needs an encoder, which only the composition root has
     Provider(
         name="offline",

@@ -42,7 +42,7 @@ class StubProvider:
             request beyond the script's end gets a 418, which no policy retries.
         batches: batches and files of the batch APIs; ``None``: new ones, whose rows are answered with ``yes``.
         documents: path to the body of what else is there, whatever the method; see
-            :mod:`posology.testing.provider.local`.
+            :mod:`posology.testing.local_servers`.
     """
 
     def __init__(

@@ -11,11 +11,12 @@ from pydantic import BaseModel
 
 from posology.errors import ConfigurationError, ContextTooLong, ModelNotFound, ProviderUnreachable
 from posology.llm.providers.local.adapter import LocalAdapter
+from posology.llm.providers.local.kinds import KINDS
 from posology.llm.providers.local.servers import Served, root_of, running, served
 from posology.llm.providers.places import Places
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.testing import Reply, Status, StubProvider
-from posology.testing.provider.local import (
+from posology.testing.local_servers import (
     llamacpp_documents,
     lmstudio_documents,
     ollama_documents,
@@ -25,7 +26,7 @@ from posology.types import Finish, Message, Role, Usage
 
 pytestmark = pytest.mark.anyio
 NOWHERE = "http://127.0.0.1:9"
-KINDS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
+DOCUMENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "ollama": ollama_documents,
     "lmstudio": lmstudio_documents,
     "llamacpp": llamacpp_documents,
@@ -54,10 +55,10 @@ def asking(make_call: Any, kind: str, text: str = "Does it?", **changes: Any) ->
     return make_call(messages=(Message(role=Role.USER, content=text),), **given)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DOCUMENTS)
 async def test_a_server_says_what_it_serves(kind: str) -> None:
-    with StubProvider(documents=KINDS[kind]("qwen3:8b")) as stub:
-        server = await served(kind, stub.url)
+    with StubProvider(documents=DOCUMENTS[kind]("qwen3:8b")) as stub:
+        server = await served(KINDS[kind], stub.url)
     (model,) = server.models
     assert model.name == "qwen3:8b"
     assert model.window == (None if kind == "ollama" else 8_192)
@@ -65,10 +66,10 @@ async def test_a_server_says_what_it_serves(kind: str) -> None:
     assert server.address == stub.url
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DOCUMENTS)
 async def test_one_call_is_answered_and_the_server_asked_once(kind: str, make_call: Any) -> None:
     replies = [Reply(text=GOOD, usage=USAGE), Reply(text=GOOD, usage=USAGE)]
-    with StubProvider(replies, documents=KINDS[kind]("qwen3:8b")) as stub:
+    with StubProvider(replies, documents=DOCUMENTS[kind]("qwen3:8b")) as stub:
         adapter: LocalAdapter = connect(kind, stub)
         for _ in range(2):
             completion = await adapter(asking(make_call, kind))
@@ -92,9 +93,9 @@ async def test_one_call_is_answered_and_the_server_asked_once(kind: str, make_ca
         assert stub.requests[-1].headers["authorization"] == "Bearer none"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DOCUMENTS)
 async def test_an_unknown_model_names_those_that_are_served(kind: str, make_call: Any) -> None:
-    with StubProvider(documents=KINDS[kind]("qwen3:8b")) as stub:
+    with StubProvider(documents=DOCUMENTS[kind]("qwen3:8b")) as stub:
         adapter = connect(kind, stub)
         with pytest.raises(ModelNotFound, match=f"serves {kind}:qwen3:8b") as caught:
             await adapter(asking(make_call, kind, model=f"{kind}:llama"))
@@ -103,9 +104,9 @@ async def test_an_unknown_model_names_those_that_are_served(kind: str, make_call
     assert not any(request.json for request in stub.requests)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DOCUMENTS)
 async def test_nothing_that_does_not_fit_is_sent(kind: str, make_call: Any) -> None:
-    with StubProvider(documents=KINDS[kind]("qwen3:8b")) as stub:
+    with StubProvider(documents=DOCUMENTS[kind]("qwen3:8b")) as stub:
         adapter = connect(kind, stub)
         with pytest.raises(ContextTooLong, match=r"the window of .*, 8,192 tokens: use fewer"):
             await adapter(asking(make_call, kind, LONG * 2))
@@ -119,7 +120,7 @@ async def test_a_prompt_that_was_cut_in_silence_is_no_answer(kind: str, make_cal
     """The server says it has room for 16,384 tokens, and reads 4,096 of 9,000."""
     more: dict[str, Any] = {"loaded": 16_384} if kind == "ollama" else {"window": 16_384}
     cut = Reply(text=GOOD, usage=Usage(input=4_096, output=10))
-    with StubProvider(lambda _: cut, documents=KINDS[kind]("qwen3:8b", **more)) as stub:
+    with StubProvider(lambda _: cut, documents=DOCUMENTS[kind]("qwen3:8b", **more)) as stub:
         adapter = connect(kind, stub)
         with pytest.raises(ContextTooLong, match="read 4,096 tokens of at least 5,232") as caught:
             await adapter(asking(make_call, kind, LONG))
@@ -242,12 +243,12 @@ async def test_calls_at_once_are_the_server_s_slots() -> None:
     ],
 )
 def test_addresses(kind: str, given: str | None, root: str) -> None:
-    assert root_of(kind, given) == root
+    assert root_of(KINDS[kind], given) == root
 
 
 def test_a_bad_address_names_its_variable() -> None:
     with pytest.raises(ConfigurationError, match="OLLAMA_HOST"):
-        root_of("ollama", "http://gpu lan")
+        root_of(KINDS["ollama"], "http://gpu lan")
 
 
 async def test_running_servers_are_found_and_others_at_their_addresses_are_not() -> None:
@@ -258,6 +259,6 @@ async def test_running_servers_are_found_and_others_at_their_addresses_are_not()
     ):
         found = await running({"ollama": NOWHERE, "llamacpp": llama.url, "vllm": api.url})
     (server,) = found
-    assert server.kind == "llamacpp"
+    assert server.kind is KINDS["llamacpp"]
     assert server.find("QWEN") == Served(name="/models/qwen.gguf", window=8_192)
     assert server.find("qwe") is None

@@ -12,9 +12,9 @@ import anyio
 from posology.errors import ProviderError
 from posology.llm.calls import Told
 from posology.llm.providers.fields import count
+from posology.llm.providers.local.kinds import Kind
 from posology.llm.providers.local.servers import Served, Server, root_of, served
 from posology.llm.providers.openai import VENDOR, OpenAIAdapter
-from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.providers.windows import check_whole, fitted, likely_tokens, most_tokens
 from posology.types import Call, Completion
 
@@ -28,8 +28,10 @@ class LocalAdapter(OpenAIAdapter):
     The server is asked once what it serves, and again after a failure: it may have been started anew.
 
     Args:
-        kind: name of the provider.
-        options: key, address and timeouts.
+        kind: of the server.
+        api_key: ``None``: the server takes none.
+        base_url: its address, with or without ``/v1``; ``None``: the default one.
+        options: of :class:`~posology.llm.providers.openai.OpenAIAdapter`.
 
     Raises:
         ConfigurationError: the key or the address is malformed.
@@ -38,26 +40,25 @@ class LocalAdapter(OpenAIAdapter):
     #: what follows the address in the base URL of its API
     API: ClassVar[str] = "/v1"
 
-    def __init__(self, kind: str, options: ProviderOptions) -> None:
-        row = PROVIDERS[kind]
-        self._root = root_of(kind, options.base_url)
-        self._given = options
+    def __init__(
+        self, kind: Kind, *, api_key: str | None, base_url: str | None, **options: Any
+    ) -> None:
+        self._kind = kind
+        self._root = root_of(kind, base_url)
         self._server: Server | None = None
         self._asking = anyio.Lock()
         super().__init__(
-            api_key=options.api_key or _NO_KEY,
+            api_key=api_key or _NO_KEY,
             base_url=f"{self._root}{self.API}",
-            timeout=options.timeout,
-            min_tokens_per_second=options.min_tokens_per_second,
             legacy_max_tokens=True,
-            native_schema=options.native_schema,
             vendor=replace(
                 VENDOR,
-                provider=kind,
-                key_variable=row.key_variable or "",
-                url_variable=row.url_variable or "",
-                base_url=f"{row.address}{self.API}",
+                provider=kind.name,
+                key_variable=kind.key_variable,
+                url_variable=kind.url_variable,
+                base_url=f"{kind.address}{self.API}",
             ),
+            **options,
         )
 
     async def __call__(
@@ -88,7 +89,7 @@ class LocalAdapter(OpenAIAdapter):
         """
         async with self._asking:
             if self._server is None:
-                self._server = await served(self.provider, self._root, key=self._given.api_key)
+                self._server = await served(self._kind, self._root, key=self._key)
             return self._server
 
     async def slots(self) -> int | None:
@@ -142,7 +143,7 @@ class LocalAdapter(OpenAIAdapter):
         tokens = most_tokens(call)
         if tokens + call.max_tokens > window:
             tokens = likely_tokens(call)
-            if PROVIDERS[self.provider].counts:
+            if self._kind.counts:
                 # an older server, or a gateway before it, may not count
                 with suppress(ProviderError):
                     tokens = await self.count(call)
@@ -151,6 +152,7 @@ class LocalAdapter(OpenAIAdapter):
     def _chat(self, call: Call) -> dict[str, Any]:
         body = super()._chat(call)
         if call.effort == "none":
-            # llama.cpp's and vLLM's way; others ignore it
+            # not every server knows the level; llama.cpp and vLLM hand this to the chat template, others ignore it
+            del body["reasoning_effort"]
             body["chat_template_kwargs"] = {"enable_thinking": False}
         return body

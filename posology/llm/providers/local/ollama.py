@@ -7,13 +7,13 @@ from typing import Any
 
 from posology.llm.providers.fields import believed, count, fields_of
 from posology.llm.providers.local.adapter import LocalAdapter
+from posology.llm.providers.local.kinds import WINDOW, Kind
 from posology.llm.providers.local.servers import OllamaModel, Served, read_ollama_model
 from posology.llm.providers.replies.faults import Fault
 from posology.llm.providers.replies.finishes import finish_of
 from posology.llm.providers.replies.messages import said_in
 from posology.llm.providers.replies.reader import Reply
 from posology.llm.providers.streams.ollama import OllamaAssembly
-from posology.llm.providers.table import WINDOW, ProviderOptions
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Tier, Usage
 
@@ -22,16 +22,19 @@ class OllamaAdapter(LocalAdapter):
     """A :class:`~posology.seams.Send` over ``/api/chat``: each call names the window that the model is loaded with.
 
     That is the configured one; else the Modelfile's; else the one that it is loaded with, and at least
-    :data:`~posology.llm.providers.table.WINDOW`. It is never more than the model was trained to read.
+    :data:`~posology.llm.providers.local.kinds.WINDOW`. It is never more than the model was trained to read.
 
     Args:
-        options: key, address, timeouts, window.
+        kind: of the server.
+        window: configured tokens of input and output together; ``None``: none are.
+        options: of :class:`~posology.llm.providers.local.adapter.LocalAdapter`.
     """
 
     API = ""
 
-    def __init__(self, options: ProviderOptions) -> None:
-        super().__init__("ollama", options)
+    def __init__(self, kind: Kind, *, window: int | None, **options: Any) -> None:
+        super().__init__(kind, **options)
+        self._window = window
         self._models: dict[str, OllamaModel] = {}
         self._windows: dict[str, int] = {}
 
@@ -48,7 +51,7 @@ class OllamaAdapter(LocalAdapter):
             )
             self._models[name] = read_ollama_model(reply.body)
         known = self._models[name]
-        window = self._given.window or known.window or max(WINDOW, model.window or 0)
+        window = self._window or known.window or max(WINDOW, model.window or 0)
         self._windows[name] = min(window, known.trained or window)
         return self._windows[name]
 

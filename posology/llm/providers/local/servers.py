@@ -1,4 +1,4 @@
-"""What a local server is, as it says itself: its models, their windows, and how many calls it serves at once.
+"""Local servers: their models, the models' windows, and the number of calls that they serve at once.
 
 Sources: llama.cpp's ``tools/server/README.md`` (``/v1/models``, ``/props``), Ollama's ``docs/api.md`` (``/api/tags``,
 ``/api/show``, ``/api/ps``), LM Studio's REST API v0 (``/api/v0/models``) and vLLM's ``/v1/models``.
@@ -21,12 +21,14 @@ import httpx2
 from posology.errors import MalformedReply, ModelNotFound, ProviderUnreachable
 from posology.llm import switch
 from posology.llm.providers.fields import count, section
-from posology.llm.providers.table import PROVIDERS, Provider
+from posology.llm.providers.local.kinds import KINDS, Kind
 from posology.network.clients import checked_url, http_client
 from posology.types import Usage
 
 #: seconds for a server to describe itself
 SECONDS = 10.0
+#: models that a description names
+_SHOWN = 3
 #: models that an error names
 _NAMED = 12
 
@@ -47,8 +49,7 @@ class Served:
 class Server:
     """A server, as it describes itself."""
 
-    #: name of its row in the table of providers
-    kind: str
+    kind: Kind
     #: base URL, without ``/v1``
     address: str
     #: those that write text
@@ -71,13 +72,13 @@ class Server:
         """
         if (found := self.find(name)) is not None:
             return found
-        names = [f"{self.kind}:{one.name}" for one in self.models]
+        names = [f"{self.kind.name}:{one.name}" for one in self.models]
         more = ", …" if len(names) > _NAMED else ""
         serves = f"it serves {', '.join(names[:_NAMED])}{more}" if names else "it serves no model"
         raise ModelNotFound(
-            f"{PROVIDERS[self.kind].title} at {self.address} has no model {name!r}: {serves}",
-            provider=self.kind,
-            model=f"{self.kind}:{name}",
+            f"{self.kind.title} at {self.address} has no model {name!r}: {serves}",
+            provider=self.kind.name,
+            model=f"{self.kind.name}:{name}",
             usage=Usage(),
         )
 
@@ -88,37 +89,35 @@ def _file_names(name: str) -> tuple[str, ...]:
     return (path.name, path.stem) if path.suffix == ".gguf" else ()
 
 
-def root_of(kind: str, base_url: str | None) -> str:
+def root_of(kind: Kind, base_url: str | None) -> str:
     """Return a server's address without ``/v1``.
 
     Args:
-        kind: name of the provider.
+        kind: of the server.
         base_url: as configured; Ollama's variable may lack scheme and port. ``None``: the default address.
 
     Raises:
         ConfigurationError: it is not an address.
     """
-    row = PROVIDERS[kind]
-    assert row.address is not None
-    url = base_url or row.address
+    url = base_url or kind.address
     if "://" not in url:
         # a host, a port or both, as OLLAMA_HOST takes them
         host, colon, port = url.rpartition(":") if not url.endswith("]") else (url, "", "")
         if not colon:
             host, port = url, ""
-        url = f"http://{host or '127.0.0.1'}:{port or urlsplit(row.address).port}"
-    checked = checked_url(url, variable=row.url_variable or row.name)
+        url = f"http://{host or '127.0.0.1'}:{port or urlsplit(kind.address).port}"
+    checked = checked_url(url, variable=kind.url_variable)
     # the address that a server listens on for all networks
     return checked.removesuffix("/v1").replace("//0.0.0.0", "//127.0.0.1")
 
 
 async def served(
-    kind: str, base_url: str | None = None, *, key: str | None = None, seconds: float = SECONDS
+    kind: Kind, base_url: str | None = None, *, key: str | None = None, seconds: float = SECONDS
 ) -> Server:
     """Ask a server what it is.
 
     Args:
-        kind: name of the provider.
+        kind: of the server.
         base_url: as configured; ``None``: the default address.
         key: API key; ``None``: none is sent.
         seconds: timeout.
@@ -132,7 +131,7 @@ async def served(
     switch.check(root)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with http_client(root, timeout=seconds, base_url=root, headers=headers) as http:
-        return await _READERS[kind](_Asker(http=http, row=PROVIDERS[kind], root=root))
+        return await _READERS[kind.name](_Asker(http=http, kind=kind, root=root))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,7 +139,7 @@ class _Asker:
     """Asks one server."""
 
     http: httpx2.AsyncClient
-    row: Provider
+    kind: Kind
     root: str
 
     async def get(self, path: str, body: Any = None) -> Mapping[str, Any]:
@@ -150,7 +149,7 @@ class _Asker:
             path: below the address.
             body: of a POST request; ``None``: a GET request.
         """
-        known: dict[str, Any] = {"provider": self.row.name, "model": self.row.name}
+        known: dict[str, Any] = {"provider": self.kind.name, "model": self.kind.name}
         try:
             if body is None:
                 response = await self.http.get(path)
@@ -158,7 +157,7 @@ class _Asker:
                 response = await self.http.post(path, json=body)
         except (httpx2.HTTPError, OSError):
             raise ProviderUnreachable(
-                f"{self.row.title} does not answer at {self.root}: start it, or set {self.row.url_variable}",
+                f"{self.kind.title} does not answer at {self.root}: start it, or set {self.kind.url_variable}",
                 usage=Usage(),
                 **known,
             ) from None
@@ -171,7 +170,7 @@ class _Asker:
         if not isinstance(found, dict):
             raise MalformedReply(
                 f"{self.root}{path} answered {response.status_code} and no list of models: check "
-                f"{self.row.url_variable}",
+                f"{self.kind.url_variable}",
                 status=response.status_code,
                 usage=Usage(),
                 **known,
@@ -227,7 +226,7 @@ async def _ollama(ask: _Asker) -> Server:
 
 
 def _server(ask: _Asker, models: list[Served], *, slots: int | None = None) -> Server:
-    return Server(kind=ask.row.name, address=ask.root, models=tuple(models), slots=slots or None)
+    return Server(kind=ask.kind, address=ask.root, models=tuple(models), slots=slots or None)
 
 
 def _rows(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -270,6 +269,20 @@ def read_ollama_model(body: Mapping[str, Any]) -> OllamaModel:
     )
 
 
+def described(server: Server) -> str:
+    """Return what a server serves, for people: ``llama.cpp at http://… serves qwen3 (window 8,192, 1 at a time)``."""
+    first, *others = server.models
+    facts = [
+        *([f"window {first.window:,}"] if first.window else []),
+        *([f"{server.slots} at a time"] if server.slots else []),
+    ]
+    names = [f"{first.name} ({', '.join(facts)})" if facts else first.name]
+    names += [one.name for one in others[: _SHOWN - 1]]
+    more = f" and {len(others) - _SHOWN + 1} more" if len(others) >= _SHOWN else ""
+    title = server.kind.title
+    return f"{title} at {server.address} serves {', '.join(names)}{more}"
+
+
 async def running(
     addresses: Mapping[str, str | None], *, seconds: float = 1.0
 ) -> tuple[Server, ...]:
@@ -283,7 +296,7 @@ async def running(
 
     async def look(kind: str, address: str | None) -> None:
         try:
-            server = await served(kind, address, seconds=seconds)
+            server = await served(KINDS[kind], address, seconds=seconds)
         except (ProviderUnreachable, MalformedReply):
             return
         # a service of another kind may list models at the same address, such as our own

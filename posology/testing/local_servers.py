@@ -1,4 +1,4 @@
-"""What local servers say of themselves, in their documented forms: documents of a :class:`StubProvider`."""
+"""Descriptions that local servers give, as they document them: documents of a :class:`StubProvider`."""
 
 from __future__ import annotations
 
