@@ -234,5 +234,7 @@ class Connections:
             legacy_max_tokens=settings.openai_legacy_max_tokens,
             native_schema=settings.native_schema,
             window=settings.local_window,
+            home=Path(settings.home),
+            idle=settings.local_idle * 60,
             more=credentials.more,
         )

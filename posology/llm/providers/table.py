@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from posology.llm.providers.local.kinds import KINDS, PATIENCE, Kind
+from posology.llm.providers.local.kinds import GGUF, KINDS, PATIENCE, Kind
 from posology.seams import Send
 
 if TYPE_CHECKING:
     from posology.llm.providers.anthropic import AnthropicAdapter
     from posology.llm.providers.local.adapter import LocalAdapter
+    from posology.llm.providers.local.gguf import GgufAdapter
     from posology.llm.providers.openai import OpenAIAdapter
     from posology.llm.providers.places import Allowance
     from posology.seams.batches import BatchEndpoint
@@ -83,6 +85,10 @@ class ProviderOptions:
     #: tokens of input and output together of a model that is loaded for us; ``None``: see
     #: :data:`~posology.llm.providers.local.kinds.WINDOW`
     window: int | None = None
+    #: data folder, for files of servers that are started for us
+    home: Path = Path(".posology")
+    #: seconds without a call after which such a server ends
+    idle: float = 600.0
     #: values of the row's other variables, as far as they are set
     more: Mapping[str, str] = field(default_factory=dict)
 
@@ -115,6 +121,8 @@ class Provider:
     counts: bool = False
     #: names of its models, where it has no others; empty: any name
     models: tuple[str, ...] = ()
+    #: what a model's name is, for help
+    named: str = "NAME"
     #: whether its calls cost nothing, at any usage
     free: bool = False
     #: default address of a server of one's own; ``None``: it is another's service
@@ -139,7 +147,7 @@ class Provider:
     @property
     def forms(self) -> tuple[str, ...]:
         """The names of models as they are typed: ``provider:NAME``, or each model by its name."""
-        return tuple(f"{self.name}:{model}" for model in self.models or ("NAME",))
+        return tuple(f"{self.name}:{model}" for model in self.models or (self.named,))
 
 
 def _requests(options: ProviderOptions) -> dict[str, Any]:
@@ -220,6 +228,14 @@ def _local(options: ProviderOptions, *, kind: Kind) -> LocalAdapter:
     if kind.name == "ollama":
         return OllamaAdapter(kind, window=options.window, **given)
     return LocalAdapter(kind, **given)
+
+
+def _gguf(options: ProviderOptions) -> GgufAdapter:
+    from posology.llm.providers.local.gguf import GgufAdapter
+
+    return GgufAdapter(
+        home=options.home, idle=options.idle, window=options.window, **_requests(options)
+    )
 
 
 def _own(kind: Kind) -> Provider:
@@ -312,6 +328,16 @@ _ROWS = (
         factor=Decimal("1.1"),
     ),
     *map(_own, KINDS.values()),
+    Provider(
+        name=GGUF.name,
+        title=GGUF.title,
+        connect=_gguf,
+        named="PATH",
+        free=True,
+        at_once=GGUF.at_once,
+        patience=PATIENCE,
+        schema_tokens=0,
+    ),
     # needs an encoder, which only the composition root has
     Provider(
         name="offline",

@@ -67,3 +67,12 @@ _ROWS = (
 )
 #: the kinds by their names
 KINDS: dict[str, Kind] = {row.name: row for row in _ROWS}
+#: of a file's model, in a process of our own
+GGUF = Kind(
+    name="gguf",
+    title="llama.cpp in a process of Posology",
+    address="http://127.0.0.1",
+    url_variable="POSOLOGY_HOME",
+    key_variable="",
+    counts=True,
+)
