@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
 from posology.testing import Recorded, Reply, Status, Step, StubProvider
+from posology.testing.local_servers import llamacpp_documents
 from posology.types import Usage
 
 RUNNER = CliRunner()
@@ -82,6 +83,42 @@ def test_a_model_that_is_as_expected(check: Callable[..., dict[str, Any]]) -> No
     assert len(out["calls"]) == out["sent"] == 9
     assert float(out["cost_usd"]) <= 0.05
     assert all(call["tokens_in"] <= call["input_bound"] for call in out["calls"])
+
+
+def test_two_calls_say_what_a_user_needs(check: Callable[..., dict[str, Any]]) -> None:
+    out = check(reply_to, options=())
+    assert list(verdicts(out)) == ["key", "schema", "verdict", "speed", "usage", "output"]
+    assert set(verdicts(out).values()) == {True}
+    assert len(out["calls"]) == out["sent"] == 2
+
+
+def test_an_answer_without_a_verdict_is_a_fault(check: Callable[..., dict[str, Any]]) -> None:
+    silent = '{"answerable": false, "choice": null, "statements": []}'
+
+    def answer(request: Recorded) -> Step:
+        return Reply(text=silent, usage=GOOD) if "response_format" in request.json else reply_to(request)  # fmt: skip
+
+    out = check(answer, options=(), exit_code=4)
+    assert verdicts(out)["verdict"] is False
+    assert verdicts(out)["schema"] is True
+
+
+def test_a_server_of_one_s_own_says_what_it_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with StubProvider(reply_to, documents=llamacpp_documents("qwen3")) as stub:
+        environment = {"LLAMACPP_BASE_URL": stub.url, "POSOLOGY_HOME": str(tmp_path / "home")}
+        done = [
+            RUNNER.invoke(app, ["models", "check", f"llamacpp:{name}", "--json"], env=environment)
+            for name in ("qwen3", "other")
+        ]
+    good, bad = (json.loads(one.stdout) for one in done)
+    assert [one.exit_code for one in done] == [0, 4]
+    assert good["findings"][0]["found"].endswith("serves qwen3 (window 8,192, 1 at a time)")
+    assert (good["cost_usd"], len(good["calls"])) == ("0", 2)
+    assert bad["findings"][0]["found"].endswith("it serves llamacpp:qwen3")
+    assert bad["calls"] == []
 
 
 @pytest.mark.parametrize(
