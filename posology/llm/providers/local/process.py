@@ -1,7 +1,7 @@
-"""llama.cpp's server in a process of its own: one for all processes of a home, which ends itself when nobody asks it.
+"""llama.cpp's server in a process of its own: one for all processes of a home, which ends itself when it is idle.
 
 Three files in the home's folder ``gguf`` belong to a server. Its lock is held as long as its process lives, so that one
-that was killed is known to be gone. Its state has the address and a random key; whoever removes it ends the server.
+that was killed is known to be gone. Its state has the address and a random key; without that file, the server ends.
 Another lock is held by the process that starts it.
 """
 
@@ -148,7 +148,7 @@ def _is_free(path: Path) -> bool:
 
 
 def main() -> None:
-    """Serve until the state is removed, or nobody has asked for long: ``WANTED`` as JSON."""
+    """Serve until the state is removed, or the server is idle: ``WANTED`` as JSON."""
     wanted = Wanted(**json.loads(sys.argv[1]))
     state = wanted.state
     with _held(state.with_suffix(".lock")):
