@@ -15,6 +15,7 @@ from orchestrator.question.decider import Remaining, RemainingBudget, remaining_
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger
+from posology.llm.providers.table import PROVIDERS
 from posology.seams import Meter
 
 
@@ -67,7 +68,7 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
         ConfigurationError: the address is invalid.
     """
     url, name = known_store(settings), tenant or settings.tenant
-    lease, floor = lease_for(settings), settings.min_tokens_per_second
+    lease, floor = lease_for(settings), _floor(settings)
     if url is None:
         yield Budget(ledger=MemoryLedger(tenant=name, lease=lease, floor=floor), meter=None)
         return
@@ -89,5 +90,14 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
 
 
 def lease_for(settings: Settings) -> float:
-    """Return the seconds of a reservation that no heartbeat extends: of a command's or a request's call."""
-    return max(LEASE, 2 * settings.call_timeout)
+    """Return the seconds of a reservation that no heartbeat extends: of a command's or a request's call.
+
+    Until the call's deadline, an attempt goes on as long as its reply does.
+    """
+    return max(LEASE, settings.call_deadline + settings.call_timeout)
+
+
+def _floor(settings: Settings) -> float | None:
+    """Return the fewest tokens a second of the slowest provider; ``None``: none is known to be slow."""
+    floors = (settings.floor(provider) for provider in PROVIDERS)
+    return min((floor for floor in floors if floor is not None), default=None)

@@ -30,6 +30,7 @@ from posology.llm.providers.table import (
     ProviderOptions,
     Slotted,
     Stating,
+    Telling,
 )
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
@@ -107,6 +108,8 @@ class Connections:
         if provider not in self._adapters:
             self._adapters[provider] = self._connect(PROVIDERS[provider])
         adapter = self._adapters[provider]
+        if caller.told is not None and isinstance(adapter, Telling):
+            adapter = adapter.telling(caller.told)
         return build(
             Remembering(adapter) if settings.trace_texts else adapter,
             journal=journal,
@@ -115,8 +118,8 @@ class Connections:
             bound=self.bound,
             retry=RetryPolicy(
                 attempts=settings.attempts,
-                deadline=self._patient(provider, "call_deadline", times=settings.attempts),
-                min_tokens_per_second=settings.min_tokens_per_second,
+                deadline=settings.call_deadline,
+                min_tokens_per_second=settings.floor(provider),
             ),
             limit=self._limit(provider, tier_of(caller.lane)),
         )
@@ -136,7 +139,7 @@ class Connections:
         return cast("TokenCounter", self._adapters[provider]).count
 
     async def server(self, model: str) -> Server | None:
-        """Return what the server of a model says of itself; ``None``: the model is another's service.
+        """Return what the server of a model says of itself; ``None``: it runs on no server of one's own.
 
         Raises:
             ModelNotFound: the server does not serve the model.
@@ -144,10 +147,11 @@ class Connections:
             MalformedReply: another service answers there.
         """
         name = parse(model)
-        if not PROVIDERS[name.provider].local:
+        row = PROVIDERS[name.provider]
+        if not row.local or row.url_variable is None:
             return None
         if name.provider not in self._adapters:
-            self._adapters[name.provider] = self._connect(PROVIDERS[name.provider])
+            self._adapters[name.provider] = self._connect(row)
         server = await cast("LocalAdapter", self._adapters[name.provider]).server()
         server.model(name.name)
         return server
@@ -214,14 +218,6 @@ class Connections:
         self._remote.append(adapter)
         return adapter
 
-    def _patient(self, provider: str, setting: str, *, times: int = 1) -> float:
-        """Return a setting's seconds; unless it was set, those that the provider needs, so many times over."""
-        settings, patience = self._settings, PROVIDERS[provider].patience
-        seconds: float = getattr(settings, setting)
-        if patience is None or setting in settings.model_fields_set:
-            return seconds
-        return max(seconds, times * patience)
-
     def _options(self, provider: Provider) -> ProviderOptions:
         settings = self._settings
         credentials = settings.credentials(provider.name)
@@ -229,8 +225,9 @@ class Connections:
         return ProviderOptions(
             api_key=key.get_secret_value() if key else None,
             base_url=credentials.base_url,
-            timeout=self._patient(provider.name, "call_timeout"),
-            min_tokens_per_second=settings.min_tokens_per_second,
+            timeout=settings.call_timeout,
+            min_tokens_per_second=settings.floor(provider.name),
+            stream=settings.stream,
             legacy_max_tokens=settings.openai_legacy_max_tokens,
             native_schema=settings.native_schema,
             window=settings.local_window,

@@ -28,6 +28,7 @@ from posology.index.search.filters import NONE
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
+from posology.llm.calls import Told
 from posology.seams import Journal, Meter, Recall
 from posology.types import EncodedQuery, Filters, Mode, Query, Retrieval
 from strategies.compression import known
@@ -66,11 +67,17 @@ class Service:
         *,
         remaining: Remaining | None = None,
         recall: Recall | None = None,
+        told: Told | None = None,
     ) -> Report:
         """Answer one question of the configured tenant; see :meth:`Pipeline.run`."""
-        tenant = self.settings.tenant
         return await self.pipeline.run(
-            request, account, journal, tenant=tenant, remaining=remaining, recall=recall
+            request,
+            account,
+            journal,
+            tenant=self.settings.tenant,
+            remaining=remaining,
+            recall=recall,
+            told=told,
         )
 
     def order(self, mode: Mode) -> str:

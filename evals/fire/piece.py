@@ -260,6 +260,8 @@ def _environment(plan: Plan, provider: str) -> dict[str, str]:
         "POSOLOGY_PRICES": str(folder / "prices.toml"),
         "POSOLOGY_SUPPORT": "off",
         "POSOLOGY_CALL_TIMEOUT": "15",
+        # the provider is on this machine, and not slow
+        "POSOLOGY_MIN_TOKENS_PER_SECOND": "10000",
         "POSOLOGY_LEASE": "5",
         "POSOLOGY_BATCH_WAIT": "2",
         "POSOLOGY_BATCH_ROWS": "20",

@@ -17,6 +17,7 @@ WEATHERS: dict[str, dict[str, float]] = {
     "hangs": {"hang": 0.2},
     "slow": {"drip": 0.4, "trickle": 0.1},
     "cuts": {"cut before": 0.15, "cut after": 0.15, "cut within": 0.15},
+    "broken streams": {"stream cut": 0.12, "stream ended": 0.12, "stream silent": 0.05, "stream failed": 0.12},
     "nonsense": {"malformed": 0.25, "no usage": 0.25},
     "gateway": {"zero usage": 0.25, "429 within": 0.15, "502 within": 0.15},
     "refusals": {"refusal": 0.5},
@@ -24,7 +25,7 @@ WEATHERS: dict[str, dict[str, float]] = {
     "dishonest": {"beyond": 0.1},
     "everything": dict.fromkeys(
         ("429", "500", "hang", "drip", "cut before", "cut after", "cut within", "malformed", "no usage", "zero usage", "429 within",
-         "502 within", "refusal"),
+         "502 within", "refusal", "stream cut", "stream failed"),
         0.04,
     ),
 }  # fmt: skip

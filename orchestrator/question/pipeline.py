@@ -30,7 +30,7 @@ from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import VersionGone
 from posology.index.search.retriever import Retriever
 from posology.llm.accounting import Account
-from posology.llm.calls import CAPACITY_TIMEOUT, Caller
+from posology.llm.calls import CAPACITY_TIMEOUT, Caller, Told
 from posology.llm.models.families import tier_of
 from posology.seams import Complete, Journal, Recall, Strategy
 from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval
@@ -231,6 +231,7 @@ class Pipeline:
         tenant: str,
         remaining: Remaining | None = None,
         recall: Recall | None = None,
+        told: Told | None = None,
     ) -> Report:
         """Answer one question in this process.
 
@@ -243,6 +244,7 @@ class Pipeline:
             tenant: tenant that pays.
             remaining: returns the remaining budget; ``None``: the policy decides without it.
             recall: replies that an interrupted run got to the same question; ``None``: there are none.
+            told: takes the progress of replies; ``None``: nothing does.
 
         Raises:
             InvalidQuery: the tier is batch.
@@ -252,7 +254,7 @@ class Pipeline:
         check_awaited(request.tier)
         started = time.perf_counter()
         # first: without a key for the model there is no need to retrieve
-        caller = replace(_caller(request.tier), recall=recall)
+        caller = replace(_caller(request.tier), recall=recall, told=told)
         complete = self._completes(request.model, journal or account, caller)
         spend = self.spend(journal or account, tenant, recall)
         state: State = begin(await self.prepare(request, remaining=remaining, spend=spend))

@@ -143,7 +143,8 @@ class Fields(BaseModel):
     """Fraction of time the machine is busy (0 < x ≤ 1); idle time is paid for, too (TCRA-LLM, section 5.3).
     Default: 0.5."""
     call_timeout: float = Field(default=60.0, gt=0, alias="POSOLOGY_CALL_TIMEOUT")
-    """Timeout of one attempt at a model call, in seconds. Default: 60."""
+    """Maximum silence of a model server in seconds, before its reply begins and between two pieces of it. Without streaming,
+    timeout of one attempt as a whole. Default: 60."""
     call_deadline: float = Field(default=180.0, gt=0, alias="POSOLOGY_CALL_DEADLINE")
     """Timeout of a model call with all its attempts and waits, in seconds. Waits because of `POSOLOGY_CONCURRENCY` do
     not count. Default: 180."""
@@ -154,8 +155,10 @@ class Fields(BaseModel):
         allow_inf_nan=False,
         alias="POSOLOGY_MIN_TOKENS_PER_SECOND",
     )
-    """Slowest pace of a server in tokens per second, for slow servers: both timeouts grow by the call's maximum output
-    tokens divided by it. Default: off; the timeouts cover the whole reply."""
+    """Slowest pace of a server in tokens per second: the time to the first token and `POSOLOGY_CALL_DEADLINE` grow by the
+    call's maximum output tokens divided by it. Default: 2 for servers on this machine, off for others."""
+    stream: bool = Field(default=True, alias="POSOLOGY_STREAM")
+    """Whether replies are streamed. Turn it off for gateways that break streams. Default: true."""
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     """Maximum attempts at a model call, including the first. Default: 4."""
     concurrency: int | None = Field(default=None, ge=1, alias="POSOLOGY_CONCURRENCY")

@@ -20,6 +20,7 @@ from orchestrator.settings.sources import config_choice, environment_values, ind
 from orchestrator.settings.sources import variable as read_variable
 from orchestrator.settings.values import DEFAULT_REDIS, ReaderOptions, networks, off
 from posology.errors import ConfigurationError
+from posology.llm.pace import floor_of
 from posology.llm.providers.table import PROVIDERS
 
 if TYPE_CHECKING:
@@ -68,6 +69,13 @@ class Settings(Fields):
         stored = keys()
         key = stored.get(provider) if stored else None
         return replace(found, api_key=SecretStr(key)) if key else found
+
+    def floor(self, provider: str) -> float | None:
+        """Return the fewest tokens a second that a provider of the table writes, see :func:`~posology.llm.pace.floor_of`."""
+        address = self._credentials[provider].base_url or PROVIDERS[provider].address or ""
+        # OLLAMA_HOST may be a host and a port
+        url = address if not address or "://" in address else f"http://{address}"
+        return floor_of(url or None, self.min_tokens_per_second)
 
     def environment(self) -> Mapping[str, str]:
         """Return these values and the stored keys as environment variables, for processes of this one.

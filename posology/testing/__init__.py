@@ -13,6 +13,7 @@ from posology.testing.provider.echo import echo
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
 from posology.testing.provider.steps import (
+    Broken,
     Cut,
     Hang,
     Malformed,
@@ -29,6 +30,7 @@ from posology.testing.switch import forbid_remote_providers
 __all__ = [
     "BatchBook",
     "BatchFaults",
+    "Broken",
     "Cut",
     "Faults",
     "FlatPrices",

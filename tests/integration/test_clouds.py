@@ -14,13 +14,13 @@ from urllib.parse import parse_qs
 
 import pytest
 from anthropic._constants import ANTHROPIC_API_VERSION
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from pydantic import BaseModel, TypeAdapter
 
 from orchestrator.connections import Connections
@@ -91,13 +91,15 @@ async def test_azure_names_the_deployment_in_the_path_and_keeps_the_model_s_para
     assert "authorization" not in request.headers
     wanted = request.json["response_format"]
     assert (wanted["type"], wanted["json_schema"]["strict"]) == ("json_schema", True)
-    TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(request.json, strict=True)
+    TypeAdapter(CompletionCreateParamsStreaming).validate_python(request.json, strict=True)
     # no cache option, which Azure does not document
     assert {k: v for k, v in request.json.items() if k != "response_format"} == {
         "model": "fast eu",
         "messages": [{"role": "system", "content": "Answer from the passages."}, USER],
         "max_completion_tokens": 321,
         "reasoning_effort": "none",
+        "stream": True,
+        "stream_options": {"include_usage": True},
     }
 
 
@@ -111,13 +113,15 @@ async def test_a_deployment_without_an_entry_has_the_model_s_name() -> None:
 async def test_claude_s_parameters_are_those_of_anthropic_s_api(cloud: str) -> None:
     request = await sent(cloud, call_to(MODELS[cloud], schema=Verdict))
     path = {
-        "bedrock": "/model/eu.anthropic.claude-haiku-5-5/invoke",
-        "vertex": "/v1/projects/trials/locations/eu/publishers/anthropic/models/claude-haiku-5-5:rawPredict",
+        "bedrock": "/model/eu.anthropic.claude-haiku-5-5/invoke-with-response-stream",
+        "vertex": "/v1/projects/trials/locations/eu/publishers/anthropic/models/claude-haiku-5-5:streamRawPredict",
     }[cloud]
     assert request.path == path
     assert request.headers["authorization"] == f"Bearer {KEY if cloud == 'bedrock' else TOKEN}"
     config = request.json.pop("output_config")
     assert (config["effort"], config["format"]["type"]) == ("low", "json_schema")
+    # Bedrock's path says it
+    assert request.json.pop("stream", None) is (None if cloud == "bedrock" else True)
     assert request.json == {
         "anthropic_version": ANTHROPIC_API_VERSION,
         "system": "Answer from the passages.",
@@ -125,9 +129,9 @@ async def test_claude_s_parameters_are_those_of_anthropic_s_api(cloud: str) -> N
         "max_tokens": 321,
         "thinking": {"type": "disabled"},
     }
-    body = {**request.json, "model": "m", "output_config": config}
+    body = {**request.json, "model": "m", "output_config": config, "stream": True}
     del body["anthropic_version"]
-    TypeAdapter(MessageCreateParamsNonStreaming).validate_python(body, strict=True)
+    TypeAdapter(MessageCreateParamsStreaming).validate_python(body, strict=True)
 
 
 async def test_without_a_key_bedrock_s_requests_are_signed(monkeypatch: pytest.MonkeyPatch) -> None:

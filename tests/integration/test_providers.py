@@ -181,6 +181,9 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
             "messages": [system, user],
             "max_completion_tokens": 321,
             "service_tier": "default",
+            "stream_options": {"include_usage": True},
+            # of a server on this machine
+            "return_progress": True,
         }
     else:
         assert first.path == "/v1/messages"
@@ -196,9 +199,9 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
         }
     assert schema["required"] == ["verdict"]
     assert schema["additionalProperties"] is False
-    assert first.json == {**expected, "temperature": 0.5}
+    assert first.json == {**expected, "temperature": 0.5, "stream": True}
     # one model takes a temperature, and 0 repeats best
-    assert second.json == {**expected, "temperature": 0}
+    assert second.json == {**expected, "temperature": 0, "stream": True}
 
 
 async def test_an_attempt_goes_out_under_the_id_that_was_chosen_for_it(
@@ -533,25 +536,76 @@ async def test_a_cancelled_call_is_accounted_for(rig: MakeRig) -> None:
     assert (attempt.outcome, attempt.usage, attempt.cost) == (Outcome.CANCELLED, None, None)
 
 
-async def test_a_trickling_provider_cannot_hold_a_call(provider: str) -> None:
-    class Trickle(httpx2.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            async def drops() -> Any:
-                while True:
-                    await anyio.sleep(0.02)
-                    yield b" "
+class Drops(httpx2.AsyncByteStream):
+    """The same, again and again."""
 
-            return httpx2.Response(200, content=drops())
+    def __init__(self, drop: bytes) -> None:
+        self._drop = drop
+        self.closed = False
 
-    client = httpx2.AsyncClient(transport=Trickle())
+    async def __aiter__(self) -> Any:
+        while True:
+            await anyio.sleep(0.02)
+            yield self._drop
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Trickle(httpx2.AsyncBaseTransport):
+    """Says nothing, and goes on saying it."""
+
+    def __init__(self, kind: str, drop: bytes) -> None:
+        self._headers = {"content-type": kind}
+        self.drops = Drops(drop)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers=self._headers, stream=self.drops)
+
+
+@pytest.mark.parametrize(
+    ("kind", "drop"),
+    [
+        ("text/event-stream", b": ping\n\n"),
+        ("text/event-stream", b'data: {"type": "ping"}\n\n'),
+        ("text/event-stream", b"data: "),
+        ("application/json", b" "),
+    ],
+)
+async def test_a_trickling_provider_cannot_hold_a_call_beyond_its_deadline(
+    provider: str, kind: str, drop: bytes
+) -> None:
+    """Signs of life are not silence, so only the deadline ends them; the provider may have done the work."""
+    trickle, account = Trickle(kind, drop), Account()
+    client = httpx2.AsyncClient(transport=trickle)
     with StubProvider([]) as stub:
         adapter = adapter_to(provider, stub, timeout=0.2, client=client)
-    with pytest.raises(errors.ProviderTimeout, match=r"within 0\.2 s.*TOKENS_PER_SECOND"):
-        await adapter(call_to(MODELS[provider]))
+    complete = build(
+        adapter,
+        journal=account,
+        prices=packaged(),
+        bound=by_bytes,
+        retry=RetryPolicy(deadline=0.6),
+    )
+    with pytest.raises(errors.DeadlineExceeded):
+        await complete(call_to(MODELS[provider]))
+    (attempt,) = account.attempts
+    assert (attempt.outcome, attempt.usage) == (Outcome.CANCELLED, None)
+    # beyond the limit on silence
+    assert attempt.latency > 0.25
+    assert trickle.drops.closed
     await adapter.aclose()
     # a client that was handed in stays open, for its owner to close
     assert not client.is_closed
     await client.aclose()
+
+
+async def test_a_reply_as_a_whole_has_a_time_limit_as_a_whole(provider: str) -> None:
+    async with httpx2.AsyncClient(transport=Trickle("application/json", b" ")) as client:
+        with StubProvider([]) as stub:
+            adapter = adapter_to(provider, stub, timeout=0.2, client=client, stream=False)
+        with pytest.raises(errors.ProviderTimeout, match=r"within 0\.2 s.*TOKENS_PER_SECOND"):
+            await adapter(call_to(MODELS[provider]))
 
 
 async def test_with_a_floor_the_timeout_grows_with_the_reply(provider: str) -> None:

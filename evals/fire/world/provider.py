@@ -28,6 +28,7 @@ from posology.testing.provider.ledger import Entry, StubLedger
 from posology.testing.provider.responses import Response
 from posology.testing.provider.server import LoadServer
 from posology.testing.provider.steps import (
+    Broken,
     Cut,
     Hang,
     Malformed,
@@ -47,6 +48,7 @@ BEYOND = 5_000
 FATES = (
     "429", "500", "503", "hang", "drip", "cut before", "cut after", "cut within", "malformed",
     "no usage", "zero usage", "429 within", "502 within", "refusal", "retired", "beyond", "trickle",
+    "stream cut", "stream ended", "stream silent", "stream failed",
 )  # fmt: skip
 
 
@@ -86,7 +88,7 @@ def _step(fate: str, reply: Reply) -> Step:
         "503": Status(code=503),
         "hang": Hang(seconds=20.0),
         "drip": Reply(text=text, usage=usage, drip=6.0),
-        # every piece comes soon, and the last one after the call's timeout
+        # every piece comes soon, and the last one after the call's timeout, which a stream has only for each piece
         "trickle": Reply(text=text, usage=usage, drip=30.0),
         "cut before": Cut(),
         "cut after": Cut(of=reply),
@@ -100,6 +102,10 @@ def _step(fate: str, reply: Reply) -> Step:
         "refusal": Reply(text="I cannot help with that.", usage=usage, latency=reply.latency),
         "retired": NoSuchModel(),
         "beyond": Reply(text=text, usage=_beyond, latency=reply.latency),
+        "stream cut": Broken(of=reply, by="cut"),
+        "stream ended": Broken(of=reply, by="end"),
+        "stream silent": Broken(of=reply, by="silence", seconds=20.0),
+        "stream failed": Broken(of=reply, by="error"),
     }
     return steps[fate]
 

@@ -107,6 +107,7 @@ def ask(
 
         # while the encoder loads
         from orchestrator.budget import open_budget
+        from orchestrator.cli.ask.progress import shown_replies
         from orchestrator.question.report import ask_output
         from orchestrator.service import open_service
         from posology.budget.ledger.journal import LedgerJournal
@@ -119,14 +120,15 @@ def ask(
                     open_service(settings, index, meter=budget.meter, models=models)
                 )
                 journal = LedgerJournal(budget.ledger, account, cap=asked.max_cost_usd)
-                out = ask_output(
-                    await service.ask(
+                with shown_replies(Console(stderr=True, quiet=form is not Format.TEXT)) as told:
+                    report = await service.ask(
                         request,
                         account,
                         journal,
                         remaining=budget.remaining(account, asked.max_cost_usd),
+                        told=told,
                     )
-                )
+                out = ask_output(report)
             noted = out.model_copy(update={"notes": (*unread, *out.notes)}) if unread else out
             noted = noted if fetch is None else noted.from_fetch(fetch)
             write_explained(noted, form, why=why)

@@ -88,7 +88,7 @@ def lease_of(opening: Opening, lease: float, floor: float | None) -> float:
 
     Args:
         opening: the attempt.
-        lease: of a request of the standard tier, to the first token of its reply.
+        lease: of a request of the standard tier, as far as its time does not depend on its tokens.
         floor: fewest tokens a second that a reply is written at, see :func:`~posology.llm.pace.generation`.
     """
     return lease + allowed(opening.tier, 0.0) + generation(opening.max_tokens, floor)

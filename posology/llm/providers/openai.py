@@ -87,6 +87,8 @@ class OpenAIAdapter(StreamingAdapter):
     #: names and errors of the service, and the SDK's class of clients
     VENDOR: ClassVar[Vendor] = VENDOR
     SDK: ClassVar[type[openai.AsyncOpenAI]] = openai.AsyncOpenAI
+    #: whether a server on this machine is asked how far it has read the prompt
+    PROGRESS: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -152,7 +154,8 @@ class OpenAIAdapter(StreamingAdapter):
         progress (tools/server/README.md, ``return_progress``). Others leave out what they do not know, or refuse it.
         """
         fields = {"stream": True, "stream_options": {"include_usage": True}}
-        return fields | ({"return_progress": True} if is_loopback(self._base_url) else {})
+        asks = self.PROGRESS and is_loopback(self._base_url)
+        return fields | ({"return_progress": True} if asks else {})
 
     def assembly(self) -> Assembly:
         """Return what puts a streamed reply together."""

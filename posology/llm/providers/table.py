@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from posology.llm.providers.local.kinds import GGUF, KINDS, PATIENCE, Kind
+from posology.llm.providers.local.kinds import GGUF, KINDS, Kind
 from posology.seams import Send
 
 if TYPE_CHECKING:
+    from posology.llm.calls import Told
     from posology.llm.providers.anthropic import AnthropicAdapter
     from posology.llm.providers.local.adapter import LocalAdapter
     from posology.llm.providers.local.gguf import GgufAdapter
@@ -66,6 +67,15 @@ class Slotted(Protocol):
         ...
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """An adapter that streams replies."""
+
+    def telling(self, told: Told) -> Send:
+        """Return what sends calls as this does, and tells how far their replies are."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderOptions:
     """How to connect to a provider."""
@@ -74,7 +84,7 @@ class ProviderOptions:
     api_key: str | None = field(default=None, repr=False)
     #: ``None``: the provider's own address
     base_url: str | None = None
-    #: seconds for one request as a whole; with a floor, to its first token
+    #: seconds of silence; of a request that is not streamed, as a whole
     timeout: float = 60.0
     #: fewest tokens a second that a reply is written at, see :func:`~posology.llm.pace.generation`
     min_tokens_per_second: float | None = None
@@ -89,6 +99,8 @@ class ProviderOptions:
     home: Path = Path(".posology")
     #: seconds without a call after which such a server ends
     idle: float = 600.0
+    #: whether replies in words are streamed
+    stream: bool = True
     #: values of the row's other variables, as far as they are set
     more: Mapping[str, str] = field(default_factory=dict)
 
@@ -129,8 +141,6 @@ class Provider:
     address: str | None = None
     #: calls at once until it says how many it serves; ``None``: as with any other provider
     at_once: int | None = None
-    #: seconds of silence to bear, unless configured; ``None``: as configured
-    patience: float | None = None
     #: tokens of the instructions that the provider adds for a structured reply, the schema itself apart
     schema_tokens: int = SCHEMA_TOKENS
 
@@ -156,6 +166,7 @@ def _requests(options: ProviderOptions) -> dict[str, Any]:
         "timeout": options.timeout,
         "min_tokens_per_second": options.min_tokens_per_second,
         "native_schema": options.native_schema,
+        "stream": options.stream,
     }
 
 
@@ -251,7 +262,6 @@ def _own(kind: Kind) -> Provider:
         free=True,
         address=kind.address,
         at_once=kind.at_once,
-        patience=PATIENCE,
         schema_tokens=0,
     )
 
@@ -334,8 +344,8 @@ _ROWS = (
         connect=_gguf,
         named="PATH",
         free=True,
+        address=GGUF.address,
         at_once=GGUF.at_once,
-        patience=PATIENCE,
         schema_tokens=0,
     ),
     # needs an encoder, which only the composition root has

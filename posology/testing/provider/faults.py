@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, Literal
 
-from posology.testing.provider.steps import Cut, Recorded, Reply, Status, Step
+from posology.testing.provider.steps import Broken, Cut, Recorded, Reply, Status, Step
 from posology.types import Usage
 
 #: characters a token has, about
 _CHARACTERS = 4
 _HALF = 0.5
+_BREAKS: Final[tuple[Literal["cut", "end", "error"], ...]] = ("cut", "end", "error")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +34,8 @@ class Faults:
     errors_within: float = 0.0
     #: share whose reply says 0 for every count of tokens; it is billed as any other
     zero_usage: float = 0.0
+    #: share of streams that break off in the middle: by turns the connection, the body, and by an error
+    breaks: float = 0.0
     #: share of the cut ones that the provider finishes before, and bills: half of these lose the
     #: whole reply, half the end of it
     cuts_after_work: float = 0.5
@@ -42,7 +45,7 @@ class Faults:
         if not 0 <= low <= high:
             raise ValueError("latency is two numbers of seconds, the smaller one first")
         shares = (
-            self.rate_limited, self.errors, self.cuts, self.errors_within, self.zero_usage
+            self.rate_limited, self.errors, self.cuts, self.errors_within, self.zero_usage, self.breaks
         )  # fmt: skip
         if min(shares) < 0 or sum(shares) > 1 or not 0 <= self.cuts_after_work <= 1:
             raise ValueError("each share is between 0 and 1, and so is the sum of the faults'")
@@ -94,6 +97,9 @@ class Chance:
         if fate < faults.zero_usage:
             return replace(reply, zeros=True)
         fate -= faults.zero_usage
+        if fate < faults.breaks:
+            return Broken(of=reply, by=_BREAKS[int(detail * len(_BREAKS))])
+        fate -= faults.breaks
         if fate >= faults.cuts:
             return reply
         if detail >= faults.cuts_after_work:

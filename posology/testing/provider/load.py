@@ -77,6 +77,7 @@ class LoadStub:
             "--cuts", str(faults.cuts),
             "--errors-within", str(faults.errors_within),
             "--zero-usage", str(faults.zero_usage),
+            "--breaks", str(faults.breaks),
             "--cuts-after-work", str(faults.cuts_after_work),
             "--batch-faults", json.dumps(asdict(batch_faults)),
             *([] if batches is None else ["--batches", str(batches)]),

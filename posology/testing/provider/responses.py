@@ -67,6 +67,8 @@ class Response:
     silence: float = 0.0
     #: whether the provider did the work, and bills it, whatever becomes of the reply
     finished: bool = False
+    #: whether the body ends where the reply does, as far as HTTP does not tell
+    whole: bool = True
     #: of the work; ``None``: none was done, or the reply does not say
     usage: Usage | None = None
 
@@ -228,7 +230,8 @@ class _Speaker:
             whole,
             played=f"broken by {step.by}",
             body=half,
-            content_length=whole.content_length + len(half),
+            content_length=len(half) if half.endswith(_LAST) else len(half) + 1,
+            whole=False,
             drip=0.0,
             silence=step.seconds if step.by == "silence" else 0.0,
         )

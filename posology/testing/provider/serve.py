@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cuts=options.cuts,
         errors_within=options.errors_within,
         zero_usage=options.zero_usage,
+        breaks=options.breaks,
         cuts_after_work=options.cuts_after_work,
     )
     reply, usage = _load(options.reply), _load(options.usage)
@@ -83,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         ("cuts", "share of cut connections"),
         ("errors-within", "share of errors in replies of status 200"),
         ("zero-usage", "share of replies that say 0 for every count of tokens"),
+        ("breaks", "share of streams that break off in the middle"),
         ("cuts-after-work", "share of the cuts that come after the work was done and billed"),
     ):
         default = getattr(_DEFAULTS, option.replace("-", "_"))

@@ -188,7 +188,7 @@ class _Connection(asyncio.Protocol):
             entry,
             finished=response.finished,
             usage=response.usage,
-            delivered=there and not response.cut,
+            delivered=there and response.whole and not response.cut,
         )
         self._answer(response)
 

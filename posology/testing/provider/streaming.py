@@ -18,7 +18,7 @@ SENT_EVENTS, FRAMES = "text/event-stream", "application/vnd.amazon.eventstream"
 LINES = "application/x-ndjson"
 
 
-def openai_stream(body: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[bytes]:
+def openai_stream(body: Any, asked: Mapping[str, Any]) -> Iterator[bytes]:
     """The chunks of a chat completion; a body that is none is one event.
 
     Args:
@@ -27,14 +27,14 @@ def openai_stream(body: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator
     """
     # as OpenRouter begins
     yield b": processing\n\n"
-    top = {k: v for k, v in body.items() if k not in ("choices", "usage")}
-    if "object" in top:
-        top["object"] = "chat.completion.chunk"
-    choices = body.get("choices")
+    choices = body.get("choices") if isinstance(body, dict) else None
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
         yield _sent(body)
         yield b"data: [DONE]\n\n"
         return
+    top = {k: v for k, v in body.items() if k not in ("choices", "usage")}
+    if "object" in top:
+        top["object"] = "chat.completion.chunk"
     if asked.get("return_progress"):
         for read in (0, 1):
             progress = {"total": 1, "cache": 0, "processed": read, "time_ms": read}
@@ -77,9 +77,9 @@ def _tools(calls: list[Any]) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
 
 
-def anthropic_stream(body: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[bytes]:  # noqa: ARG001 - as the other one
+def anthropic_stream(body: Any, asked: Mapping[str, Any]) -> Iterator[bytes]:  # noqa: ARG001 - as the other one
     """The events of a message; a body that is none is one event."""
-    content = body.get("content")
+    content = body.get("content") if isinstance(body, dict) else None
     if not isinstance(content, list):
         yield _event(body)
         return
@@ -123,12 +123,13 @@ def ollama_stream(body: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator
     yield _line({**body, "message": {"role": "assistant", "content": ""}})
 
 
-def _sent(data: Mapping[str, Any]) -> bytes:
+def _sent(data: Any) -> bytes:
     return f"data: {json.dumps(data)}\n\n".encode()
 
 
-def _event(data: Mapping[str, Any]) -> bytes:
-    return f"event: {data.get('type', 'error')}\n".encode() + _sent(data)
+def _event(data: Any) -> bytes:
+    name = data.get("type", "error") if isinstance(data, dict) else "error"
+    return f"event: {name}\n".encode() + _sent(data)
 
 
 def openai_failure(error: Mapping[str, Any]) -> bytes:

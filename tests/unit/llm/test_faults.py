@@ -145,6 +145,8 @@ def test_beside_an_answer_only_a_field_for_errors_holds_one() -> None:
         ({"error": {"metadata": {"raw": "no"}}}, "no"),
         ({"detail": [{"loc": ["body"], "msg": "one"}, {"msg": "two"}]}, "one; two"),
         ({"message": {"detail": [{"msg": "one"}]}}, "one"),
+        ({"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}, "stream_options: Extra inputs"),
+        ({"detail": [{"loc": ["body", "messages", 0], "msg": "one"}, {"msg": "two"}]}, "messages.0: one; two"),
         ({"error": {"message": "outer", "errors": [{"message": "inner"}]}}, "outer"),
         ({"error": {"message": "inner"}, "message": "outer"}, "inner"),
     ],

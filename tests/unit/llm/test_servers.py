@@ -23,6 +23,13 @@ from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.testing import FlatPrices, by_bytes
+from posology.testing.provider.streaming import (
+    FRAMES,
+    SENT_EVENTS,
+    anthropic_stream,
+    framed,
+    openai_stream,
+)
 from posology.types import Finish, Usage
 from tests.support.clouds import adapter_to
 
@@ -55,18 +62,40 @@ def replies() -> Iterator[Any]:
             yield pytest.param(found["provider"], reply, id=name)
 
 
+def as_a_whole(_provider: str, body: Any) -> tuple[bytes, str]:
+    """A reply, and its media type."""
+    return json.dumps(body).encode(), "application/json"
+
+
+def as_a_stream(provider: str, body: dict[str, Any]) -> tuple[bytes, str]:
+    """A reply as its server streams it: the wire as :mod:`posology.testing` writes it."""
+    if provider in ("openai", "azure"):
+        asked = {"stream_options": {"include_usage": True}}
+        return b"".join(openai_stream(body, asked)), SENT_EVENTS
+    events = list(anthropic_stream(body, {}))
+    if provider == "bedrock":
+        return b"".join(map(framed, events)), FRAMES
+    return b"".join(events), SENT_EVENTS
+
+
 async def no_wait(_seconds: float) -> None:
     return
 
 
+@pytest.mark.parametrize("form", [as_a_whole, as_a_stream])
 @pytest.mark.parametrize(("provider", "reply"), list(replies()))
 async def test_a_reply_gives_what_its_server_means(
-    provider: str, reply: dict[str, Any], make_call: Any
+    provider: str, reply: dict[str, Any], form: Any, make_call: Any
 ) -> None:
     gives, account = reply["gives"], Account()
-    headers = {"content-type": "application/json"} | reply.get("headers", {})
-    status, body = reply.get("status", 200), reply["body"]
-    text = body if isinstance(body, str) else reply.get("before", "") + json.dumps(body)
+    status, body, before = reply.get("status", 200), reply["body"], reply.get("before", "")
+    text, kind = str(body), "application/json"
+    if not isinstance(body, str):
+        if form is as_a_stream and (status != 200 or before):
+            pytest.skip("only a reply is streamed")
+        text, kind = form(provider, body)
+        text = before.encode() + text
+    headers = {"content-type": kind} | reply.get("headers", {})
     transport = httpx2.MockTransport(
         lambda _: httpx2.Response(status, content=text, headers=headers)
     )

@@ -53,7 +53,12 @@ def adapter_to(
 
 
 async def received(
-    provider: str, body: bytes, make_call: Any, *, stream: bool = True, **headers: str
+    provider: str,
+    body: bytes,
+    make_call: Any,
+    *,
+    stream: bool = True,
+    headers: dict[str, str] | None = None,
 ) -> ProviderError:
     """What the adapter makes of a response that arrived, whole as far as HTTP can tell."""
     replies = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body, headers=headers))
@@ -83,7 +88,7 @@ async def test_a_compressed_body_that_was_cut_is_too(provider: str, make_call: A
     packed = gzip.compress(BODIES[provider])
     kinds = {"content-encoding": "gzip", "content-type": "application/json"}
     for body in (packed[:30], b"\0" + packed):
-        error = await received(provider, body, make_call, **kinds)
+        error = await received(provider, body, make_call, headers=kinds)
         assert (type(error), error.usage) == (MalformedReply, None)
 
 
@@ -99,7 +104,7 @@ async def test_a_stream_that_nobody_asked_for_is_unknown(provider: str, make_cal
 @both
 async def test_a_page_is_no_reply_and_names_the_base_url(provider: str, make_call: Any) -> None:
     for body in (b"<!DOCTYPE html><title>Sign in</title>", b"\xef\xbb\xbf\n <html>"):
-        error = await received(provider, body, make_call, **{"content-type": "text/html"})
+        error = await received(provider, body, make_call, headers={"content-type": "text/html"})
         assert (type(error), error.usage) == (UnusableReply, None)
         assert f"{provider.upper()}_BASE_URL" in str(error)
 

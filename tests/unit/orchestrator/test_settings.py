@@ -4,8 +4,11 @@ from decimal import Decimal
 
 import pytest
 
+from orchestrator.budget import _floor, lease_for
 from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, models
+from posology.budget.ledger.base import LEASE
 from posology.errors import ConfigurationError
+from posology.llm.pace import LOCAL
 from posology.published.base import descriptions
 
 
@@ -128,3 +131,39 @@ def test_every_setting_states_its_default(name: str) -> None:
         assert str(field.default).lower() in stated
     elif isinstance(field.default, float):
         assert f"{field.default:g}" in stated
+
+
+@pytest.mark.parametrize(
+    ("address", "floor", "expected"),
+    [
+        ("http://127.0.0.1:8080/v1", None, LOCAL),
+        ("http://localhost:8080/v1", "off", LOCAL),
+        ("http://127.0.0.1:8080/v1", "5", 5.0),
+        ("https://gateway.example/v1", None, None),
+        ("https://gateway.example/v1", "5", 5.0),
+        (None, None, None),
+    ],
+)
+def test_a_server_on_this_machine_is_taken_for_a_slow_one(
+    address: str | None, floor: str | None, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("OPENAI_BASE_URL", address),
+        ("POSOLOGY_MIN_TOKENS_PER_SECOND", floor),
+    ):
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    settings = load_settings()
+    assert settings.floor("openai") == expected
+    assert settings.floor("anthropic") == (None if floor in (None, "off") else float(floor or 0))
+    # a reservation lasts for the slowest
+    assert _floor(settings) == expected
+
+
+def test_a_reservation_outlasts_the_deadline_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSOLOGY_CALL_DEADLINE", "600")
+    monkeypatch.setenv("POSOLOGY_CALL_TIMEOUT", "60")
+    assert lease_for(load_settings()) == 660
+    monkeypatch.setenv("POSOLOGY_CALL_DEADLINE", "10")
+    monkeypatch.setenv("POSOLOGY_CALL_TIMEOUT", "5")
+    assert lease_for(load_settings()) == LEASE

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from posology.testing.provider.faults import Chance, Faults, estimate
-from posology.testing.provider.steps import Cut, Recorded, Reply, Status, Step
+from posology.testing.provider.steps import Broken, Cut, Recorded, Reply, Status, Step
 from posology.types import Usage
 
 REQUEST = Recorded(path="/v1/messages", headers={}, json={})
@@ -23,6 +23,8 @@ def kind(step: Step) -> str:
             return f"{step.code} within" if step.within else str(step.code)
         case Reply(zeros=True):
             return "zeros"
+        case Broken():
+            return f"broken by {step.by}"
         case Cut(of=None):
             return "before the work"
         case Cut(after_bytes=None):
@@ -34,7 +36,7 @@ def kind(step: Step) -> str:
 
 def test_shares_are_kept() -> None:
     faults = Faults(
-        rate_limited=0.2, errors=0.1, cuts=0.4, cuts_after_work=0.5, errors_within=0.1, zero_usage=0.1
+        rate_limited=0.2, errors=0.1, cuts=0.4, cuts_after_work=0.5, errors_within=0.1, zero_usage=0.05, breaks=0.09
     )  # fmt: skip
     shares = {k: n / 20_000 for k, n in Counter(map(kind, steps(faults))).items()}
     expected = {
@@ -45,8 +47,11 @@ def test_shares_are_kept() -> None:
         "within the reply": 0.1,
         "429 within": 0.05,
         "502 within": 0.05,
-        "zeros": 0.1,
-        "reply": 0.1,
+        "zeros": 0.05,
+        "broken by cut": 0.03,
+        "broken by end": 0.03,
+        "broken by error": 0.03,
+        "reply": 0.06,
     }
     assert shares == pytest.approx(expected, abs=0.02)
 

@@ -38,6 +38,7 @@ class AzureAdapter(OpenAIAdapter):
         base_url="",
     )
     SDK = openai.AsyncAzureOpenAI
+    PROGRESS = False
 
     def __init__(
         self,

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 #: tokens of input and output together of a model that is loaded for us, unless configured
 WINDOW = 8_192
-#: Seconds of silence to bear, unless configured: a server may load its model first (Ollama's ``OLLAMA_LOAD_TIMEOUT`` is
-#: 5 minutes), or read a long prompt without a word
-PATIENCE = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -257,7 +257,15 @@ def _parts(said: object) -> Iterator[str]:
     if isinstance(said, list):
         yield from filter(None, map(_words, said))
     elif isinstance(said, Mapping):
-        yield from filter(None, (_words(said[key]) for key in _WORDS if said.get(key)))
+        where = _place(said.get("loc"))
+        found = filter(None, (_words(said[key]) for key in _WORDS if said.get(key)))
+        yield from (f"{where}{words}" for words in found)
+
+
+def _place(loc: object) -> str:
+    """Return the field of the request that FastAPI finds wrong, as a prefix (vLLM, SGLang, Mistral)."""
+    names = loc[1:] if isinstance(loc, list) else ()
+    return f"{'.'.join(map(str, names))}: " if names else ""
 
 
 def _section(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:

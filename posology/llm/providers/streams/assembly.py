@@ -19,7 +19,7 @@ _CHARACTERS = 4
 
 
 class NoReply(ValueError):
-    """What came can be no reply; the message says why."""
+    """The bytes that came are no reply; the message says why."""
 
 
 class Assembly(ABC):
@@ -53,12 +53,16 @@ class Assembly(ABC):
             NoReply: it is not a JSON object.
         """
         try:
-            event = json.loads(data)
+            # of bytes, the library would first guess the encoding
+            event = json.loads(data.decode())
         except (ValueError, RecursionError):
             if data.strip() != _END:
                 raise NoReply(_NO_OBJECT) from None
             self.done = True
             return
+        if isinstance(event, list) and len(event) == 1:
+            # Gemini's errors
+            (event,) = event
         if not isinstance(event, dict):
             raise NoReply(_NO_OBJECT)
         self._take(event)
@@ -99,6 +103,9 @@ class Assembly(ABC):
         self._failed = Fault.within(event) is not None
         if self._failed:
             self._fields["error"] = event.get("error") or event
+            # beside an error, it is what the failed reply is billed
+            if isinstance(usage := event.get("usage"), dict):
+                self._usage, self._counted = usage, True
         return self._failed
 
     def _wrote(self, text: str) -> None:

@@ -90,7 +90,8 @@ class ChatAssembly(Assembly):
             if not isinstance(part, dict):
                 continue
             call, arguments = self._calls.setdefault(part.get("index", place), ({}, []))
-            call.update(part)
+            function = {**section(call, "function"), **section(part, "function")}
+            call.update(part, function=function)
             given = section(part, "function").get("arguments")
             if given is not None:
                 arguments.append(given)
@@ -98,7 +99,7 @@ class ChatAssembly(Assembly):
 
     def _content(self) -> Mapping[str, Any]:
         if self._choice is None:
-            return {}
+            return {"choices": []}
         message = {"role": "assistant", "content": None} | self._others
         message |= {name: _joined(pieces) for name, pieces in self._pieces.items()}
         if self._calls:

@@ -30,28 +30,32 @@ class ServerSentEvents:
             # joined once it is whole: a long line in many pieces would be copied for each
             self._line.append(piece)
             return []
-        *lines, rest = b"".join((*self._line, piece)).split(b"\n")
+        *lines, rest = (b"".join((*self._line, piece)) if self._line else piece).split(b"\n")
         self._line = [rest] if rest else []
         found: list[bytes] = []
         for line in lines:
-            self._take(line.rstrip(b"\r"), found)
+            self._take(line, found)
         return found
 
     def rest(self) -> list[bytes]:
         """See :class:`Events`; the last event need not end with an empty line."""
         found: list[bytes] = []
         for line in (b"".join(self._line), b""):
-            self._take(line.rstrip(b"\r"), found)
+            self._take(line, found)
         self._line = []
         return found
 
     def _take(self, line: bytes, found: list[bytes]) -> None:
-        # older servers of llama.cpp send errors in a field of their own
-        if line.startswith((b"data:", b"error:")):
-            self._data.append(line.partition(b":")[2])
-        elif not line and self._data:
-            found.append(b"\n".join(self._data))
-            self._data = []
+        # a carriage return at its end is white space to JSON
+        if line[:5] == b"data:":
+            self._data.append(line[5:])
+        elif line in (b"", b"\r"):
+            if self._data:
+                found.append(b"\n".join(self._data))
+                self._data = []
+        elif line[:6] == b"error:":
+            # older servers of llama.cpp send errors in a field of their own
+            self._data.append(line[6:])
 
 
 class JsonLines:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
@@ -16,6 +18,11 @@ from posology.llm.providers.streams.frames import AwsFrames
 MOST_BYTES = 128 * 1024 * 1024
 #: seconds from the last event to the end of the body, after which the connection is not kept
 _CLOSING = 2.0
+#: fraction of a time limit by which it may be too short
+_SLACK = 0.02
+#: Seconds between two pieces after which the second one came over the network by itself. Reading it costs several times
+#: what an event does, so once a few came so, pieces are left to gather for a pause, seconds
+_WAITED, _FEW, _PAUSE = 0.001, 16, 0.1
 #: media types of streams
 _KINDS: dict[str, Callable[[], Events]] = {
     "text/event-stream": ServerSentEvents,
@@ -32,15 +39,16 @@ class Incoming:
     Args:
         assembly: takes the events.
         media_type: of the response.
+        most: maximum bytes.
     """
 
-    def __init__(self, assembly: Assembly, media_type: str) -> None:
+    def __init__(self, assembly: Assembly, media_type: str, *, most: int = MOST_BYTES) -> None:
         self.assembly = assembly
         #: a body that is no stream
         self.content = bytearray()
         kind = _KINDS.get(media_type.partition(";")[0].strip().lower())
         self._events = None if kind is None else kind()
-        self._bytes = 0
+        self._bytes, self._most = 0, most
 
     @property
     def streamed(self) -> bool:
@@ -51,11 +59,11 @@ class Incoming:
         """Take a piece of the body.
 
         Raises:
-            NoReply: the stream holds something else than events, or more came than :data:`MOST_BYTES`.
+            NoReply: the stream holds something else than events, or is too long.
         """
         self._bytes += len(piece)
-        if self._bytes > MOST_BYTES:
-            raise NoReply(f"it is longer than {MOST_BYTES >> 20} MiB")
+        if self._bytes > self._most:
+            raise NoReply(f"it is longer than {self._most >> 20} MiB")
         if self._events is None:
             self.content += piece
             return
@@ -101,15 +109,24 @@ async def receive(
         Whether the end came; false: the server was silent for too long.
 
     Raises:
-        NoReply: the stream holds something else than events, or is longer than :data:`MOST_BYTES`.
+        NoReply: the stream holds something else than events, or is too long.
     """
-    assembly = incoming.assembly
+    assembly, ended = incoming.assembly, time.monotonic()
+    set_at, before, waits = -math.inf, math.nan, 0
     with anyio.CancelScope(deadline=began + first) as silence:
         async for piece in pieces:
+            now = time.monotonic()
             incoming.feed(piece)
             wait = _CLOSING if assembly.done else between if assembly.began else first
-            silence.deadline = anyio.current_time() + wait
+            # moving a deadline costs as much as reading an event
+            if wait != before or now - set_at > wait * _SLACK:
+                silence.deadline, set_at, before = anyio.current_time() + wait, now, wait
             if told is not None and incoming.streamed:
                 told(assembly.progress)
+            waited = now - ended > _WAITED
+            waits += waited
+            if waited and waits > _FEW and not assembly.finished:
+                await anyio.sleep(min(_PAUSE, wait / 10))
+            ended = time.monotonic()
         incoming.end()
     return not silence.cancelled_caught
