@@ -24,7 +24,11 @@ GOOD = Usage(input=30, output=5)
 def answer_to(prompt: str) -> str:
     """A verdict where one is asked for, else a refusal."""
     asked = "The verdict is one of" in prompt
-    reply = {"answerable": asked, "choice": "no" if asked else None, "statements": []}
+    reply: dict[str, Any] = {
+        "answerable": asked,
+        "choice": "no" if asked else None,
+        "statements": [],
+    }
     if asked:
         reply["statements"] = [{"text": "It does not.", "sentences": ["1.1"]}]
     return json.dumps(reply)
