@@ -9,19 +9,30 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from posology.errors import ConfigurationError, ContextTooLong, ModelNotFound, ProviderUnreachable
+from posology.errors import (
+    ConfigurationError,
+    ContextTooLong,
+    MalformedReply,
+    ModelNotFound,
+    ProviderError,
+    ProviderOverloaded,
+    ProviderUnreachable,
+    UnusableReply,
+)
+from posology.llm.calls import ReplyProgress
 from posology.llm.providers.local.adapter import LocalAdapter
 from posology.llm.providers.local.kinds import KINDS
 from posology.llm.providers.local.servers import Served, root_of, running, served
 from posology.llm.providers.places import Places
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
-from posology.testing import Reply, Status, StubProvider
+from posology.testing import Malformed, NoSuchModel, Reply, Status, Step, StubProvider
 from posology.testing.local_servers import (
     llamacpp_documents,
     lmstudio_documents,
     ollama_documents,
     vllm_documents,
 )
+from posology.testing.provider.steps import Broken
 from posology.types import Finish, Message, Role, Usage
 
 pytestmark = pytest.mark.anyio
@@ -197,6 +208,51 @@ async def test_a_server_is_asked_anew_after_a_failure(make_call: Any) -> None:
         completion = await adapter(asking(make_call, "llamacpp", model="llamacpp:new"))
         await adapter.aclose()
     assert completion.text == GOOD
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "says"),
+    [
+        (
+            Status(code=400, message="the input length exceeds the context length"),
+            ContextTooLong,
+            "use fewer or shorter passages",
+        ),
+        (NoSuchModel(), ModelNotFound, "model 'qwen3:8b' not found"),
+        (
+            Status(
+                code=500, message="model requires more system memory (9.1 GiB) than is available"
+            ),
+            ProviderOverloaded,
+            "more system memory",
+        ),
+        (Status(code=200, within=True, message="an error was encountered"), UnusableReply, "error"),
+        (Broken(of=Reply(text=GOOD), by="end"), MalformedReply, "in the middle of the reply"),
+        (Malformed(body=b'{"done": true}'), MalformedReply, "it has no message"),
+    ],
+    ids=["too long", "no model", "no memory", "failed", "broken", "empty"],
+)
+async def test_ollama_s_failures_are_told_apart(
+    step: Step, error: type[ProviderError], says: str, make_call: Any
+) -> None:
+    with StubProvider([step], documents=ollama_documents("qwen3:8b")) as stub:
+        adapter = connect("ollama", stub)
+        with pytest.raises(error, match=says):
+            await adapter(asking(make_call, "ollama"))
+        await adapter.aclose()
+
+
+async def test_ollama_s_reply_that_was_cut_and_its_progress(make_call: Any) -> None:
+    reply = Reply(text=GOOD * 5, usage=USAGE, finish=Finish.LENGTH)
+    seen: list[ReplyProgress] = []
+    with StubProvider([reply], documents=ollama_documents("qwen3:8b")) as stub:
+        adapter = connect("ollama", stub)
+        tell = adapter.telling(lambda _, progress: seen.append(progress))
+        completion = await tell(asking(make_call, "ollama"))
+        await adapter.aclose()
+    assert completion.finish is Finish.LENGTH
+    assert completion.text == GOOD * 5
+    assert seen[-1].written > 1
 
 
 async def test_no_server_at_the_address_says_what_to_set(make_call: Any) -> None:

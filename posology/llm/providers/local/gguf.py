@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from posology.llm.calls import Told
 from posology.llm.providers.local.adapter import LocalAdapter
 from posology.llm.providers.local.kinds import GGUF, WINDOW
 from posology.llm.providers.local.process import Running, Wanted, ensure, touch
+from posology.seams import Send
 from posology.types import Call, Completion, Usage
 
 #: what a file of a model begins with
@@ -64,6 +66,10 @@ class GgufAdapter:
             return await adapter(ready, attempt_id=attempt_id, told=told)
         finally:
             touch(wanted)
+
+    def telling(self, told: Told) -> Send:
+        """Return what sends a call as this does, and tells how far its reply is."""
+        return partial(self.__call__, told=told)
 
     async def aclose(self) -> None:
         """Close the connections; the servers go on."""
