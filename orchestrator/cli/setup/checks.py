@@ -197,6 +197,16 @@ def _model(machine: Machine) -> CheckOutput:
 
 def _servers(machine: Machine) -> CheckOutput:
     found = running_servers(machine.settings)
+    provider, _, name = machine.settings.model.partition(":")
+    if provider in local_providers():
+        server = next((one for one in found if one.kind.name == provider), None)
+        if server is None:
+            return _bad(
+                "servers",
+                f"no server answers for {machine.settings.model}",
+                "Start it, load its model, or set its address: posology config show",
+            )
+        server.model(name)
     if not found:
         return _good("servers", f"none of {', '.join(local_providers())} answers at its address")
     from posology.llm.providers.local.servers import described
@@ -262,7 +272,7 @@ def _goes_out(settings: Settings) -> bool:
     if provider == DEFAULT_MODEL.partition(":")[0]:
         return False
     try:
-        return not is_loopback(settings.credentials(provider).base_url or "")
+        return not is_loopback(settings.address(provider) or "")
     except KeyError:
         # there is no such provider
         return False

@@ -124,7 +124,21 @@ def test_a_model_server_that_runs_is_named_with_the_option_for_it(
         monkeypatch.setenv("LLAMACPP_BASE_URL", stub.url)
         _, found = doctor()
         done = CliRunner().invoke(app, ["init", "posology.toml"])
-    said = f"llama.cpp at {stub.url} serves qwen3 (window 16,384, 2 at a time)"
+        said = f"llama.cpp at {stub.url} serves qwen3 (window 16,384, 2 at a time)"
+        monkeypatch.setenv("POSOLOGY_MODEL", "llamacpp:other")
+        status, wrong = doctor()
     assert f"{said}: --model llamacpp:qwen3" in found["servers"]["found"]
     assert said in done.stdout
     assert f'# {said}:\n# model = "llamacpp:qwen3"' in Path("posology.toml").read_text()
+    assert (status, wrong["servers"]["ok"]) == (ConfigurationError.exit_code, False)
+    assert "it serves llamacpp:qwen3" in wrong["servers"]["found"]
+
+
+def test_a_configured_model_whose_server_does_not_run_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("POSOLOGY_MODEL", "vllm:qwen3")
+    monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:9")
+    status, found = doctor()
+    assert status == ConfigurationError.exit_code
+    assert found["servers"]["found"] == "no server answers for vllm:qwen3"
