@@ -98,6 +98,8 @@ def lease_for(settings: Settings) -> float:
 
 
 def _floor(settings: Settings) -> float | None:
-    """Return the fewest tokens a second of the slowest provider; ``None``: none is known to be slow."""
-    floors = (settings.floor(provider) for provider in PROVIDERS)
+    """Return the fewest tokens a second of the slowest provider that anything is reserved for; ``None``: none is slow."""
+    # a price file may charge what is free for another model's price
+    paid = (row.name for row in PROVIDERS.values() if settings.prices or not row.free)
+    floors = map(settings.floor, paid)
     return min((floor for floor in floors if floor is not None), default=None)

@@ -22,12 +22,13 @@ from posology.errors import UnknownModel
 from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
-from posology.llm.providers.places import Allowance, Places
+from posology.llm.providers.places import START, Allowance, Places
 from posology.llm.providers.table import (
     PROVIDERS,
     Adapter,
     Provider,
     ProviderOptions,
+    Slotted,
     Stating,
     Telling,
 )
@@ -38,6 +39,8 @@ from posology.seams.batches import BatchEndpoint
 from posology.types import Call, Tier
 
 if TYPE_CHECKING:
+    from posology.llm.providers.local.adapter import LocalAdapter
+    from posology.llm.providers.local.servers import Server
     from posology.llm.providers.table import TokenCounter
 
 logger = logging.getLogger(__name__)
@@ -135,6 +138,24 @@ class Connections:
             self._adapters[provider] = self._connect(PROVIDERS[provider])
         return cast("TokenCounter", self._adapters[provider]).count
 
+    async def server(self, model: str) -> Server | None:
+        """Return what the server of a model says of itself; ``None``: it runs on no server of one's own.
+
+        Raises:
+            ModelNotFound: the server does not serve the model.
+            ProviderUnreachable: nothing answers at its address.
+            MalformedReply: another service answers there.
+        """
+        name = parse(model)
+        row = PROVIDERS[name.provider]
+        if not row.local or row.url_variable is None:
+            return None
+        if name.provider not in self._adapters:
+            self._adapters[name.provider] = self._connect(row)
+        server = await cast("LocalAdapter", self._adapters[name.provider]).server()
+        server.model(name.name)
+        return server
+
     def batches(self, model: str) -> BatchEndpoint:
         """Return the batch endpoint of a model's provider.
 
@@ -166,7 +187,12 @@ class Connections:
         """Return the places of a tier: calls that may take minutes do not keep those of others."""
         key = provider, tier
         if key not in self._places:
-            self._places[key] = Places(self._settings.concurrency)
+            adapter = self._adapters[provider]
+            self._places[key] = Places(
+                self._settings.concurrency,
+                start=PROVIDERS[provider].at_once or START,
+                slots=adapter.slots if isinstance(adapter, Slotted) else None,
+            )
         return self._places[key]
 
     def _told(self, provider: str, allowance: Allowance) -> None:
@@ -204,5 +230,8 @@ class Connections:
             stream=settings.stream,
             legacy_max_tokens=settings.openai_legacy_max_tokens,
             native_schema=settings.native_schema,
+            window=settings.local_window,
+            home=Path(settings.home),
+            idle=settings.local_idle * 60,
             more=credentials.more,
         )

@@ -1,6 +1,12 @@
 """Settings: the only reader of what configures Posology."""
 
-from orchestrator.settings.credentials import Credentials, key_providers, keys, needs_key
+from orchestrator.settings.credentials import (
+    Credentials,
+    key_providers,
+    keys,
+    local_providers,
+    needs_key,
+)
 from orchestrator.settings.origin import Origin, origins
 from orchestrator.settings.settings import Settings, config_files, known_keys, load_settings
 from orchestrator.settings.sources import config_choice, index_here
@@ -37,6 +43,7 @@ __all__ = [
     "keys",
     "known_keys",
     "load_settings",
+    "local_providers",
     "models",
     "needs_key",
     "origins",

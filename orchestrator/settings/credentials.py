@@ -50,6 +50,11 @@ def key_providers() -> tuple[str, ...]:
     return tuple(row.name for row in PROVIDERS.values() if row.key_variable)
 
 
+def local_providers() -> tuple[str, ...]:
+    """Return the providers that are servers of one's own, which may run at their default addresses."""
+    return tuple(row.name for row in PROVIDERS.values() if row.local and row.url_variable)
+
+
 def needs_key(provider: str) -> bool:
     """Return whether a provider's models cannot be called without its API key."""
     row = PROVIDERS.get(provider)

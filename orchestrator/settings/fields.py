@@ -187,6 +187,15 @@ class Fields(BaseModel):
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
     Default: false."""
+    local_window: int | None = Field(
+        default=None, ge=1_024, le=10_000_000, alias="POSOLOGY_LOCAL_WINDOW"
+    )
+    """Tokens of input and output together of models that are loaded for Posology (`ollama:` and `gguf:`). Default: 8,192;
+    for Ollama what the Modelfile or the loaded model has, and never more than the model was trained to read."""
+    local_idle: float = Field(
+        default=10.0, gt=0, le=10_000, allow_inf_nan=False, alias="POSOLOGY_LOCAL_IDLE"
+    )
+    """Minutes without a call after which the llama.cpp of `gguf:` models ends and frees its memory. Default: 10."""
     native_schema: bool = Field(default=True, alias="POSOLOGY_NATIVE_SCHEMA")
     """Whether to send the JSON schema of a reply. Turn it off for servers and models that reject it; the prompt and
     one repair then replace it. Default: true."""

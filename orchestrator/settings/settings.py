@@ -72,7 +72,13 @@ class Settings(Fields):
 
     def floor(self, provider: str) -> float | None:
         """Return the fewest tokens a second that a provider of the table writes, see :func:`~posology.llm.pace.floor_of`."""
-        return floor_of(self._credentials[provider].base_url, self.min_tokens_per_second)
+        return floor_of(self.address(provider), self.min_tokens_per_second)
+
+    def address(self, provider: str) -> str | None:
+        """Return the base URL of a provider of the table; ``None``: another's service, at its own address."""
+        url = self._credentials[provider].base_url or PROVIDERS[provider].address
+        # OLLAMA_HOST may be a host and a port
+        return url if url is None or "://" in url else f"http://{url}"
 
     def environment(self) -> Mapping[str, str]:
         """Return these values and the stored keys as environment variables, for processes of this one.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ELSEWHERE = frozenset(
     {
         "index", "redis_url", "home", "tenant", "auth", "hosts", "metrics_key", "console_key", "reports", "api_key", "otlp_endpoint",
-        "retention_days", "max_queued", "max_stored", "redis_memory", "shutdown_grace", "lease", "worker_concurrency", "workers",
+        "retention_days", "max_queued", "max_stored", "redis_memory", "shutdown_grace", "lease", "worker_concurrency", "workers", "local_idle",
         "log_format", "log_level", "log_questions", "trace_texts",
         "cache", "xdg_cache", "embedder_threads", "concurrency", "self_information", "token_codes",
     }

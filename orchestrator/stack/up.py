@@ -27,6 +27,7 @@ from orchestrator.stack.ready import api_answers, unfinished_jobs, workers_annou
 from orchestrator.stack.redis_server import own_redis
 from orchestrator.stack.supervisor import Tell, failure, kept, silent, single_errors
 from posology.errors import ConfigurationError, StoreUnavailable
+from posology.llm.providers.local.process import stop as stop_models
 from posology.store.connection import shown
 from posology.version import __version__
 
@@ -109,6 +110,8 @@ async def running_stack(
     folder = options.folder.absolute()
     with single_errors(), own_folder(folder):
         async with AsyncExitStack() as stack:
+            # after the workers, whose questions they answer
+            stack.callback(stop_models, folder / "gguf")
             if options.redis_url is None:
                 redis = own_redis(
                     folder / "redis",

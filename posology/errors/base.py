@@ -223,7 +223,7 @@ class ScorerUnavailable(ConfigurationError):
 
 
 class ModelUnavailable(ConfigurationError):
-    """The files of a model that a compressor or a re-ranker runs cannot be loaded."""
+    """The files of a model that runs on this machine cannot be loaded."""
 
     def __init__(self, message: str, *, model: str) -> None:
         super().__init__(message, model=model)

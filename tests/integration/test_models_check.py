@@ -13,11 +13,25 @@ from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
 from posology.testing import Recorded, Reply, Status, Step, StubProvider
+from posology.testing.local_servers import llamacpp_documents
 from posology.types import Usage
 
 RUNNER = CliRunner()
 MODEL = "openai:gpt-6-luna"
 GOOD = Usage(input=30, output=5)
+
+
+def answer_to(prompt: str) -> str:
+    """A verdict where one is asked for, else a refusal."""
+    asked = "The verdict is one of" in prompt
+    reply: dict[str, Any] = {
+        "answerable": asked,
+        "choice": "no" if asked else None,
+        "statements": [],
+    }
+    if asked:
+        reply["statements"] = [{"text": "It does not.", "sentences": ["1.1"]}]
+    return json.dumps(reply)
 
 
 def reply_to(request: Recorded, usage: Usage = GOOD) -> Reply:
@@ -27,7 +41,7 @@ def reply_to(request: Recorded, usage: Usage = GOOD) -> Reply:
     schema = request.json.get("response_format", {}).get("json_schema", {}).get("name")
     texts = {
         None: "OK",
-        "AnswerReply": '{"answerable": false, "answer": "", "choice": null, "quotes": []}',
+        "CitedReply": answer_to(request.json["messages"][-1]["content"]),
         "ExtractReply": '{"found": false, "findings": []}',
     }
     return Reply(text=texts[schema], usage=usage)
@@ -43,6 +57,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict
         model: str = MODEL,
         cap: str = "0.05",
         exit_code: int = 0,
+        options: tuple[str, ...] = ("--thorough",),
     ) -> dict[str, Any]:
         with StubProvider(answer) as stub:
             environment = {
@@ -51,7 +66,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict
                 "POSOLOGY_HOME": str(tmp_path / "home"),
                 "POSOLOGY_ATTEMPTS": "1",
             }
-            arguments = ["models", "check", model, "--max-cost", cap, "--json"]
+            arguments = ["models", "check", model, "--max-cost", cap, "--json", *options]
             result = RUNNER.invoke(app, arguments, env=environment)
             assert result.exit_code == exit_code, result.output
             out: dict[str, Any] = json.loads(result.stdout)
@@ -69,9 +84,45 @@ def test_a_model_that_is_as_expected(check: Callable[..., dict[str, Any]]) -> No
     out = check(reply_to)
     assert out["ok"]
     assert set(verdicts(out).values()) == {True}
-    assert len(out["calls"]) == out["sent"] == 8
+    assert len(out["calls"]) == out["sent"] == 9
     assert float(out["cost_usd"]) <= 0.05
     assert all(call["tokens_in"] <= call["input_bound"] for call in out["calls"])
+
+
+def test_two_calls_say_what_a_user_needs(check: Callable[..., dict[str, Any]]) -> None:
+    out = check(reply_to, options=())
+    assert list(verdicts(out)) == ["key", "schema", "verdict", "speed", "usage", "output"]
+    assert set(verdicts(out).values()) == {True}
+    assert len(out["calls"]) == out["sent"] == 2
+
+
+def test_an_answer_without_a_verdict_is_a_fault(check: Callable[..., dict[str, Any]]) -> None:
+    silent = '{"answerable": false, "choice": null, "statements": []}'
+
+    def answer(request: Recorded) -> Step:
+        return Reply(text=silent, usage=GOOD) if "response_format" in request.json else reply_to(request)  # fmt: skip
+
+    out = check(answer, options=(), exit_code=4)
+    assert verdicts(out)["verdict"] is False
+    assert verdicts(out)["schema"] is True
+
+
+def test_a_server_of_one_s_own_says_what_it_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with StubProvider(reply_to, documents=llamacpp_documents("qwen3")) as stub:
+        environment = {"LLAMACPP_BASE_URL": stub.url, "POSOLOGY_HOME": str(tmp_path / "home")}
+        done = [
+            RUNNER.invoke(app, ["models", "check", f"llamacpp:{name}", "--json"], env=environment)
+            for name in ("qwen3", "other")
+        ]
+    good, bad = (json.loads(one.stdout) for one in done)
+    assert [one.exit_code for one in done] == [0, 4]
+    assert good["findings"][0]["found"].endswith("serves qwen3 (window 8,192, 1 at a time)")
+    assert (good["cost_usd"], len(good["calls"])) == ("0", 2)
+    assert bad["findings"][0]["found"].endswith("it serves llamacpp:qwen3")
+    assert bad["calls"] == []
 
 
 @pytest.mark.parametrize(
@@ -121,7 +172,7 @@ def test_a_broken_schema_is_a_fault_and_the_rest_goes_on(
 def test_it_never_costs_more_than_its_cap(check: Callable[..., dict[str, Any]]) -> None:
     out = check(reply_to, cap="0.0005")
     assert float(out["charged_usd"]) <= 0.0005
-    assert out["sent"] < 8
+    assert out["sent"] < 9
     assert None in verdicts(out).values()
 
 
@@ -144,7 +195,7 @@ def counting(share: float, sent: list[str]) -> Callable[[Recorded], Step]:
         )
         text = "OK"
         if "answerable" in named:
-            text = '{"answerable": false, "answer": "", "choice": null, "quotes": []}'
+            text = answer_to(request.json["messages"][-1]["content"])
         elif "findings" in named:
             text = '{"found": false, "findings": []}'
         return Reply(text=text, usage=replace(GOOD, reasoning=reasoning))
@@ -164,7 +215,9 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tup
                 "ANTHROPIC_BASE_URL": stub.anthropic_url,
                 "POSOLOGY_HOME": str(tmp_path / "home"),
             }
-            result = RUNNER.invoke(app, ["models", "check", CLAUDE, "--json"], env=environment)
+            result = RUNNER.invoke(
+                app, ["models", "check", CLAUDE, "--thorough", "--json"], env=environment
+            )
             assert result.exit_code == exit_code, result.output
         return json.loads(result.stdout), sent
 
@@ -185,7 +238,7 @@ def test_bounds_are_checked_by_the_free_count(
     assert shown(tmp_path)["measured"] is None
     out, sent = claude(0.2)
     assert sent.count("/v1/messages/count_tokens") == 5
-    assert sent.count("/v1/messages") == len(out["calls"]) <= 5
+    assert sent.count("/v1/messages") == len(out["calls"]) <= 6
     assert all(verdicts(out)[name] for name in verdicts(out) if name.startswith("bound"))
     known = shown(tmp_path)
     assert known["measured"] is not None
@@ -227,9 +280,11 @@ def test_without_the_endpoint_a_paid_call_tells(
             "ANTHROPIC_BASE_URL": stub.anthropic_url,
             "POSOLOGY_HOME": str(tmp_path / "home"),
         }
-        result = RUNNER.invoke(app, ["models", "check", CLAUDE, "--json"], env=environment)
+        result = RUNNER.invoke(
+            app, ["models", "check", CLAUDE, "--thorough", "--json"], env=environment
+        )
     assert result.exit_code == 0, result.output
-    assert len(json.loads(result.stdout)["calls"]) == 8
+    assert len(json.loads(result.stdout)["calls"]) == 9
 
 
 @pytest.mark.parametrize(

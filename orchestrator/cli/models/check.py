@@ -1,10 +1,10 @@
-"""Eight small paid calls that compare a model with what the table of families says of it."""
+"""Small calls that tell whether a model does what a user needs, and more that compare it with the table of families."""
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
@@ -18,6 +18,7 @@ from posology.errors import BudgetError, ProviderError, UnusableReply
 from posology.llm.accounting import Account
 from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.llm.models.families import capabilities
+from posology.llm.providers.local.servers import described
 from posology.query import make_query
 from posology.seams import Complete
 from posology.text.sentences import split
@@ -38,7 +39,9 @@ from prompts.answer import render_answer, reply_schema
 from prompts.extract import extract_schema, render_extract
 from prompts.lengths import reply_tokens
 
-#: sample notes that an answer reads: with the prompt, more tokens than the smallest prompt that providers cache
+#: sample notes that the question of two words reads
+_FEW: Final = 3
+#: sample notes that a long prompt has: with its instructions, more tokens than the smallest prompt that providers cache
 _NOTES: Final = 12
 #: output tokens of a reply of one word, reasoning apart
 _WORD: Final = 64
@@ -62,6 +65,7 @@ class Check:
         ledger: of the tenant that pays.
         cap: maximum dollars of all calls.
         effort: as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: the default of each stage.
+        thorough: whether caching, effort and bounds are checked as well.
     """
 
     model: str
@@ -69,6 +73,7 @@ class Check:
     ledger: Ledger
     cap: Decimal
     effort: str | None = None
+    thorough: bool = False
     _account: Account = field(init=False, default_factory=Account)
     _findings: list[ModelFinding] = field(init=False, default_factory=list)
     _calls: list[CheckedCall] = field(init=False, default_factory=list)
@@ -102,9 +107,14 @@ class Check:
         )
 
     def _steps(self) -> dict[str, Callable[[Complete], Awaitable[None]]]:
-        return {
+        few: dict[str, Callable[[Complete], Awaitable[None]]] = {
+            "server": self._server,
             "key": self._key,
-            "schema": self._schema,
+            "schema": self._question,
+        }
+        if not self.thorough:
+            return few
+        return few | {
             "caching": self._caching,
             "effort": self._lowest,
             "higher effort": self._higher,
@@ -114,19 +124,38 @@ class Check:
             "bound, languages": lambda c: self._bound(c, "bound, languages", _FOREIGN * 10),
         }
 
+    async def _server(self, _complete: Complete) -> None:
+        """Ask a server of one's own what it serves, which is no call."""
+        if (found := await self.connections.server(self.model)) is not None:
+            self._find("server", described(found), ok=True)
+
     async def _key(self, complete: Complete) -> None:
         completion = await self._send("key", self._word("Reply with the word OK."), complete)
         served = completion.served_model
         self._find("key", f"works; served by {served}", ok=True)
 
-    async def _schema(self, complete: Complete) -> None:
+    async def _question(self, complete: Complete) -> None:
+        """Ask a question of yes or no whose answer stands in its passages."""
         before = len(self._account.attempts)
-        await self._send("schema", self._answer(), complete)
+        known = _with_verdict()
+        excerpts = _excerpts([one.passage_id for one in known.evidence])[:_FEW]
+        completion = await self._send("schema", self._answer(known.query, excerpts), complete)
         repaired = len(self._account.attempts) - before > 1
         found = "kept after a second call" if repaired else "kept at once"
         self._find("schema", found, ok=not repaired)
+        choice = getattr(completion.parsed, "choice", None)
+        verdict = f"{choice}, as its passages say"
+        if choice != known.choice:
+            verdict = f"{choice or 'none'}, where its passages say {known.choice}"
+        self._find("verdict", verdict, ok=choice is not None)
+        if completion.latency and (usage := completion.usage) is not None:
+            pace = usage.total_output / completion.latency
+            read = f"{usage.total_input:,} tokens read, {usage.total_output:,} written in {completion.latency:.1f} s"
+            self._find("speed", f"{read}: {pace:.1f} a second, reading included", ok=True)
 
     async def _caching(self, complete: Complete) -> None:
+        # what the first call may write, the second may read
+        await self._send("long prompt", self._answer(), complete)
         completion = await self._send("caching", self._answer(), complete)
         usage = completion.usage
         if usage is None:
@@ -157,7 +186,7 @@ class Check:
         if not higher:
             self._find("higher effort", "the model has no higher level to compare with", ok=None)
             return
-        completion = await self._send("higher effort", self._answer(higher[0]), complete)
+        completion = await self._send("higher effort", self._answer(level=higher[0]), complete)
         reasoned = 0 if completion.usage is None else completion.usage.reasoning
         # a model may decide that this question needs no reasoning
         found = f"{higher[0]}: {reasoned:,} tokens of reasoning"
@@ -238,22 +267,28 @@ class Check:
     def _find(self, name: str, found: str, *, ok: bool | None) -> None:
         self._findings.append(ModelFinding(name=name, ok=ok, found=found))
 
-    def _answer(self, level: Effort | None = None) -> Call:
-        question = _question()
-        excerpts = _excerpts()
+    def _answer(
+        self,
+        question: Query | None = None,
+        excerpts: tuple[Excerpt, ...] = (),
+        *,
+        level: Effort | None = None,
+    ) -> Call:
+        question, excerpts = question or _free_question(), excerpts or _excerpts()
         effort = level or effort_of(self.model, Stage.ANSWER, self.effort)
-        rendered = render_answer(question, excerpts)
+        rendered = render_answer(question, excerpts, quotes="sentences")
         return replace(
             self._call(Stage.ANSWER, effort),
             query=question,
             excerpts=excerpts,
             messages=rendered.messages,
             prompt=rendered.prompt,
-            schema=reply_schema(question, len(excerpts)),
+            quotes="sentences",
+            schema=reply_schema(question, len(excerpts), quotes="sentences"),
         )
 
     def _extract(self) -> Call:
-        question = _question()
+        question = _free_question()
         excerpts = _excerpts()[:2]
         rendered = render_extract(question, excerpts)
         return replace(
@@ -287,8 +322,14 @@ class Check:
         )
 
 
-def _question() -> Query:
+def _free_question() -> Query:
     return next(one.query for one in sample.questions() if one.query.form is Form.FREE)
+
+
+def _with_verdict() -> sample.SampleQuestion:
+    return next(
+        one for one in sample.questions() if one.query.choices and one.choice in ("yes", "no")
+    )
 
 
 def _passages() -> list[Passage]:
@@ -297,10 +338,14 @@ def _passages() -> list[Passage]:
     return [Passage(id=str(r["id"]), title=str(r["title"]), text=str(r["text"])) for r in rows]
 
 
-def _excerpts() -> tuple[Excerpt, ...]:
-    return tuple(
-        Excerpt(passage=one, sentences=tuple(split(one.text))) for one in _passages()[:_NOTES]
-    )
+def _excerpts(first: Sequence[str] = ()) -> tuple[Excerpt, ...]:
+    """Return excerpts of sample notes.
+
+    Args:
+        first: ids of those to begin with.
+    """
+    notes = sorted(_passages(), key=lambda one: one.id not in first)[:_NOTES]
+    return tuple(Excerpt(passage=one, sentences=tuple(split(one.text))) for one in notes)
 
 
 def _notes_text() -> str:

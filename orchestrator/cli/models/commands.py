@@ -89,14 +89,22 @@ def check(
         str,
         typer.Option("--max-cost", metavar="USD", help="Maximum cost of all calls in dollars."),
     ] = "0.05",
+    thorough: Annotated[
+        bool,
+        typer.Option(
+            "--thorough",
+            help="Also check caching, effort and bounds, with up to seven more calls. Default: false.",
+        ),
+    ] = False,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make up to eight small paid calls and compare the model with what is known of it.
+    """Make two to four small calls and say whether the model does what questions need.
 
-    They tell whether the key works, the schema is kept, caching is off, effort is obeyed, usage is reported and the bounds
-    hold, and what a call costs and takes. Where the provider counts tokens free of charge, the bounds are checked without
-    paid calls. A bound that does not hold is raised from then on: see `posology models show`.
+    They tell whether the key or the server works, the schema is kept, a verdict is given, usage is reported, and what a
+    call costs and takes. With --thorough the model is compared with what is known of it. Where the provider counts tokens
+    free of charge, bounds are checked without calls. A bound that does not hold is raised from then on: see `posology
+    models show`.
 
     Exit status 4: something is wrong.
     """
@@ -131,6 +139,7 @@ def check(
                     ledger=budget.ledger,
                     cap=cap,
                     effort=settings.effort,
+                    thorough=thorough,
                 )
                 found = await check.run()
             measured = Measured(

@@ -10,12 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
 from orchestrator.cli.setup.forms import CheckOutput
-from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, origins
+from orchestrator.settings import (
+    DEFAULT_MODEL,
+    Settings,
+    load_settings,
+    local_providers,
+    origins,
+)
 from posology.errors import ConfigurationError, PosologyError
+
+if TYPE_CHECKING:
+    from posology.llm.providers.local.servers import Server
 
 #: first version of Python that is supported
 _PYTHON = (3, 11)
@@ -185,6 +195,38 @@ def _model(machine: Machine) -> CheckOutput:
     return _good("model", model)
 
 
+def _servers(machine: Machine) -> CheckOutput:
+    found = running_servers(machine.settings)
+    provider, _, name = machine.settings.model.partition(":")
+    if provider in local_providers():
+        server = next((one for one in found if one.kind.name == provider), None)
+        if server is None:
+            return _bad(
+                "servers",
+                f"no server answers for {machine.settings.model}",
+                "Start it, load its model, or set its address: posology config show",
+            )
+        server.model(name)
+    if not found:
+        return _good("servers", f"none of {', '.join(local_providers())} answers at its address")
+    from posology.llm.providers.local.servers import described
+
+    return _good(
+        "servers",
+        "; ".join(
+            f"{described(one)}: --model {one.kind.name}:{one.models[0].name}" for one in found
+        ),
+    )
+
+
+def running_servers(settings: Settings) -> tuple[Server, ...]:
+    """Return the model servers that answer at their addresses."""
+    from posology.llm.providers.local.servers import running
+
+    addresses = {name: settings.credentials(name).base_url for name in local_providers()}
+    return anyio.run(running, addresses)
+
+
 def _network(machine: Machine) -> CheckOutput:
     from posology.network.certificates import FILE, FOLDER, OTHERS, authorities, check_other
     from posology.network.proxies import proxies
@@ -230,7 +272,7 @@ def _goes_out(settings: Settings) -> bool:
     if provider == DEFAULT_MODEL.partition(":")[0]:
         return False
     try:
-        return not is_loopback(settings.credentials(provider).base_url or "")
+        return not is_loopback(settings.address(provider) or "")
     except KeyError:
         # there is no such provider
         return False
@@ -273,6 +315,7 @@ _CHECKS: Mapping[str, Callable[[Machine], CheckOutput]] = {
     "index": _index,
     "keys": _keys,
     "model": _model,
+    "servers": _servers,
     "network": _network,
     "ports": _ports,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from decimal import Decimal
 from enum import Enum
@@ -87,10 +87,12 @@ def init(
 ) -> None:
     """Write a commented configuration file with every setting at its default.
 
+    Servers of language models that run on this machine are named, with the line that makes one the default model.
     A file in the current folder gets no settings that only your own file may have, such as addresses and prices.
     """
     with errors(as_json=False):
-        text = "".join(_template(own=not is_foreign(path)))
+        offers = _offers()
+        text = "".join(_template(own=not is_foreign(path), offers=offers))
         try:
             with path.open("w" if force else "x", encoding="utf-8") as file:
                 file.write(text)
@@ -100,10 +102,25 @@ def init(
             ) from None
         except OSError as error:
             raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
-        sys.stdout.write(f"{path}\n")
+        sys.stdout.write("\n".join((str(path), *offers)) + "\n")
 
 
-def _template(*, own: bool) -> Iterator[str]:
+def _offers() -> dict[str, str]:
+    """Return what each running server serves, and its first model."""
+    from orchestrator.cli.setup.checks import running_servers
+    from posology.llm.providers.local.servers import described
+
+    found = running_servers(load_settings())
+    return {described(one): f"{one.kind.name}:{one.models[0].name}" for one in found}
+
+
+def _template(*, own: bool, offers: Mapping[str, str]) -> Iterator[str]:
+    """Yield the parts of the file.
+
+    Args:
+        own: whether it is the user's own file.
+        offers: what servers serve, with a model of each.
+    """
     yield (
         "# Configuration of Posology. Remove the # before a setting to change it.\n"
         "# Environment variables and options of commands come before this file.\n"
@@ -125,6 +142,8 @@ def _template(*, own: bool) -> Iterator[str]:
         for line in textwrap.wrap(" ".join(about.split()), _WIDTH):
             yield f"# {line}\n"
         yield f"# {name} = {_toml(default)}\n"
+        for about, model in offers.items() if name == "model" else ():
+            yield f"# {about}:\n# model = {_toml(model)}\n"
 
 
 def _toml(value: Any) -> str:

@@ -28,9 +28,9 @@ def doctor(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check Python, configuration, Redis, disk, memory, encoder, index, keys, model, network and ports, each with its remedy.
+    """Check Python, configuration, Redis, disk, memory, encoder, index, keys, model, model servers, network and ports, each with its remedy.
 
-    Exit status 4: something is wrong. No model is called, and nothing is changed.
+    Exit status 4: something is wrong. No model is called; servers on this machine are asked what they serve; nothing is changed.
     """
     from orchestrator.cli.setup.checks import checks
     from orchestrator.cli.setup.forms import DoctorOutput

@@ -190,7 +190,12 @@ def lane_or_standard(model: str, lane: Lane) -> Lane:
 def families() -> tuple[Capabilities, ...]:
     """Return all rows of the table."""
     text = (resources.files(__package__) / "families.toml").read_text(encoding="utf-8")
-    return tuple(_family(row) for row in tomllib.loads(text)["family"])
+    rows = tomllib.loads(text)["family"]
+    return tuple(
+        _family({**row, "provider": provider})
+        for row in rows
+        for provider in row.pop("providers", None) or [row["provider"]]
+    )
 
 
 def _family(row: Mapping[str, Any]) -> Capabilities:

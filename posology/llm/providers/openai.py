@@ -24,10 +24,12 @@ from posology.llm.providers.replies.finishes import finish_of, gave_up
 from posology.llm.providers.replies.messages import said_in
 from posology.llm.providers.replies.reader import Reply
 from posology.llm.providers.streaming import StreamingAdapter
+from posology.llm.providers.streams.assembly import Assembly
 from posology.llm.providers.streams.chat import ChatAssembly
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
+from posology.llm.providers.windows import check_whole
 from posology.llm.providers.wire import MAX_SCHEMAS, mark_prefixes, served_tier
 from posology.llm.schema import response_schema
 from posology.network.hosts import is_loopback
@@ -74,6 +76,7 @@ class OpenAIAdapter(StreamingAdapter):
         native_schema: send the schema of a structured reply, for the provider to enforce.
         stream: whether replies in words are streamed.
         client: an HTTP client of the caller's, which the caller closes.
+        vendor: names of another service; ``None``: those of the class.
         more: more options of the SDK's client.
 
     Raises:
@@ -98,10 +101,11 @@ class OpenAIAdapter(StreamingAdapter):
         native_schema: bool = True,
         stream: bool = True,
         client: httpx2.AsyncClient | None = None,
+        vendor: Vendor | None = None,
         **more: Any,
     ) -> None:
         super().__init__(
-            self.VENDOR,
+            vendor or self.VENDOR,
             self.SDK,
             api_key=api_key,
             base_url=base_url,
@@ -114,7 +118,7 @@ class OpenAIAdapter(StreamingAdapter):
         self._legacy_max_tokens = legacy_max_tokens
         self._native_schema = native_schema
         #: whether another server answers, whose models this table does not know
-        self._compatible = base_url is not None and base_url.rstrip("/") != self.VENDOR.base_url
+        self._compatible = base_url is not None and base_url.rstrip("/") != VENDOR.base_url
         # the SDK fills these from the environment, which only our settings may read
         self._sdk.admin_api_key = None
         self._sdk.organization = None
@@ -138,7 +142,10 @@ class OpenAIAdapter(StreamingAdapter):
                 tier=call.tier,
             )
         reply = await self._say(call, path, body, attempt_id, told)
-        return self.read(reply, call.model, tier=call.tier)
+        completion = self.read(reply, call.model, tier=call.tier)
+        if self._compatible:
+            check_whole(call, completion)
+        return completion
 
     def stream_fields(self) -> Mapping[str, Any]:
         """Return the fields with which a request asks for a stream.
@@ -150,7 +157,7 @@ class OpenAIAdapter(StreamingAdapter):
         asks = self.PROGRESS and is_loopback(self._base_url)
         return fields | ({"return_progress": True} if asks else {})
 
-    def assembly(self) -> ChatAssembly:
+    def assembly(self) -> Assembly:
         """Return what puts a streamed reply together."""
         return ChatAssembly()
 
@@ -198,7 +205,7 @@ class OpenAIAdapter(StreamingAdapter):
 
     def _tiered(self, model: str) -> bool:
         """Whether a model is sold in service tiers where the request goes: clouds and servers have names of their own."""
-        own = self.VENDOR is VENDOR and not self._compatible
+        own = self._vendor is VENDOR and not self._compatible
         return own or len(capabilities(model).tiers) > 1
 
     def _served(self, reply: Reply, model: str, tier: Tier) -> Served:

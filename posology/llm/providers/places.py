@@ -43,8 +43,10 @@ class Places:
     """Bounds the calls in flight to one provider. For one event loop.
 
     Args:
-        most: configured bound, which also applies from the start; ``None``: :data:`START` to begin with, and
+        most: configured bound, which also applies from the start; ``None``: ``start`` to begin with, and
             :data:`MOST` at a provider that states its limits.
+        start: calls at once where no bound is configured.
+        slots: asks, before the first call, how many the server serves at once; ``None``: nothing to ask.
         clock: seconds, from any origin.
         sleep: waits.
     """
@@ -53,13 +55,18 @@ class Places:
         self,
         most: int | None = None,
         *,
+        start: int = START,
+        slots: Callable[[], Awaitable[int | None]] | None = None,
         clock: Callable[[], float] = anyio.current_time,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._most = most
+        self._start = start
+        self._slots = slots
+        self._asking = anyio.Lock()
         self._clock = clock
         self._sleep = sleep
-        self._learned = float(START if most is None else most)
+        self._learned = float(start if most is None else most)
         self._limiter = anyio.CapacityLimiter(int(self._learned))
         #: whether the provider states its limits
         self._stated = False
@@ -92,6 +99,8 @@ class Places:
 
     async def acquire(self) -> None:
         """Wait for a place, and until the provider's wait for all is over."""
+        if self._slots is not None:
+            await self._ask()
         await self._limiter.acquire()
         try:
             while (left := self._until - self._clock()) > 0:
@@ -100,6 +109,17 @@ class Places:
             self._limiter.release()
             raise
         self._full = self._full or self._limiter.available_tokens <= 0
+
+    async def _ask(self) -> None:
+        """Take the number of slots as the bound, unless a lower one is configured."""
+        async with self._asking:
+            if self._slots is None:
+                return
+            slots, self._slots = await self._slots(), None
+            if slots is not None:
+                self._most = slots if self._most is None else min(self._most, slots)
+                self._learned = float(self._most)
+                self._set()
 
     def release(self) -> None:
         """Free the place of an attempt that ended."""
@@ -154,7 +174,7 @@ class Places:
         self._set()
 
     def _set(self) -> None:
-        most = self._most or (MOST if self._stated else START)
+        most = self._most or (MOST if self._stated else self._start)
         self._learned = min(max(self._learned, 1.0), float(most))
         room = most if self._room is None else max(1, self._room)
         total = min(int(self._learned), room)

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from posology.llm.providers.local.kinds import GGUF, KINDS, Kind
 from posology.seams import Send
 
 if TYPE_CHECKING:
     from posology.llm.calls import Told
     from posology.llm.providers.anthropic import AnthropicAdapter
+    from posology.llm.providers.local.adapter import LocalAdapter
+    from posology.llm.providers.local.gguf import GgufAdapter
     from posology.llm.providers.openai import OpenAIAdapter
     from posology.llm.providers.places import Allowance
     from posology.seams.batches import BatchEndpoint
@@ -54,6 +59,15 @@ class Stating(Protocol):
 
 
 @runtime_checkable
+class Slotted(Protocol):
+    """An adapter of a server that serves a fixed number of calls at once, and queues the others."""
+
+    async def slots(self) -> int | None:
+        """Return the number; ``None``: the server does not say."""
+        ...
+
+
+@runtime_checkable
 class Telling(Protocol):
     """An adapter that streams replies."""
 
@@ -78,6 +92,13 @@ class ProviderOptions:
     legacy_max_tokens: bool = False
     #: whether the schema of a structured reply is sent
     native_schema: bool = True
+    #: tokens of input and output together of a model that is loaded for us; ``None``: see
+    #: :data:`~posology.llm.providers.local.kinds.WINDOW`
+    window: int | None = None
+    #: data folder, for files of servers that are started for us
+    home: Path = Path(".posology")
+    #: seconds without a call after which such a server ends
+    idle: float = 600.0
     #: whether replies in words are streamed
     stream: bool = True
     #: values of the row's other variables, as far as they are set
@@ -112,8 +133,14 @@ class Provider:
     counts: bool = False
     #: names of its models, where it has no others; empty: any name
     models: tuple[str, ...] = ()
+    #: what a model's name is, for help
+    named: str = "NAME"
     #: whether its calls cost nothing, at any usage
     free: bool = False
+    #: default address of a server of one's own; ``None``: it is another's service
+    address: str | None = None
+    #: calls at once until it says how many it serves; ``None``: as with any other provider
+    at_once: int | None = None
     #: tokens of the instructions that the provider adds for a structured reply, the schema itself apart
     schema_tokens: int = SCHEMA_TOKENS
 
@@ -123,9 +150,14 @@ class Provider:
         return self.connect is not None
 
     @property
+    def local(self) -> bool:
+        """Whether its models are open weights on a machine of one's own."""
+        return self.address is not None
+
+    @property
     def forms(self) -> tuple[str, ...]:
         """The names of models as they are typed: ``provider:NAME``, or each model by its name."""
-        return tuple(f"{self.name}:{model}" for model in self.models or ("NAME",))
+        return tuple(f"{self.name}:{model}" for model in self.models or (self.named,))
 
 
 def _requests(options: ProviderOptions) -> dict[str, Any]:
@@ -196,6 +228,41 @@ def _vertex(options: ProviderOptions) -> Adapter:
         project=options.more.get(PROJECT),
         base_url=options.base_url,
         **_requests(options),
+    )
+
+
+def _local(options: ProviderOptions, *, kind: Kind) -> LocalAdapter:
+    from posology.llm.providers.local.adapter import LocalAdapter
+    from posology.llm.providers.local.ollama import OllamaAdapter
+
+    given = {"api_key": options.api_key, "base_url": options.base_url, **_requests(options)}
+    if kind.name == "ollama":
+        return OllamaAdapter(kind, window=options.window, **given)
+    return LocalAdapter(kind, **given)
+
+
+def _gguf(options: ProviderOptions) -> GgufAdapter:
+    from posology.llm.providers.local.gguf import GgufAdapter
+
+    return GgufAdapter(
+        home=options.home, idle=options.idle, window=options.window, **_requests(options)
+    )
+
+
+def _own(kind: Kind) -> Provider:
+    """Return the row of a kind of local servers."""
+    return Provider(
+        name=kind.name,
+        title=kind.title,
+        connect=partial(_local, kind=kind),
+        key_variable=kind.key_variable,
+        key_optional=True,
+        url_variable=kind.url_variable,
+        counts=kind.counts,
+        free=True,
+        address=kind.address,
+        at_once=kind.at_once,
+        schema_tokens=0,
     )
 
 
@@ -270,6 +337,17 @@ _ROWS = (
         # all locations but the global one cost a tenth more, and the name of a model does not say where it runs
         factor=Decimal("1.1"),
     ),
+    *map(_own, KINDS.values()),
+    Provider(
+        name=GGUF.name,
+        title=GGUF.title,
+        connect=_gguf,
+        named="PATH",
+        free=True,
+        address=GGUF.address,
+        at_once=GGUF.at_once,
+        schema_tokens=0,
+    ),
     # needs an encoder, which only the composition root has
     Provider(
         name="offline",
@@ -289,10 +367,10 @@ def variables() -> dict[str, str]:
     found = {}
     for row in PROVIDERS.values():
         if row.key_variable is not None:
-            found[row.key_variable] = (
-                f"API key of {row.title}. Default: none; {row.name} models are then unavailable."
-            )
+            without = "none is sent" if row.local else f"{row.name} models are then unavailable"
+            found[row.key_variable] = f"API key of {row.title}. Default: none; {without}."
         if row.url_variable is not None:
-            found[row.url_variable] = f"Address of {row.title}. Default: the provider's own."
+            default = row.address or "the provider's own"
+            found[row.url_variable] = f"Address of {row.title}. Default: {default}."
         found |= row.more
     return found

@@ -1,4 +1,4 @@
-"""The two providers' wire formats, written from the provider's side.
+"""The wire formats of the two providers and of Ollama, written from the provider's side.
 
 Kept apart from the adapters that read them, on purpose: a test of one against the other means
 something only while they share no code.
@@ -71,6 +71,22 @@ def openai_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> 
     return body
 
 
+def ollama_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> dict[str, Any]:
+    """The body of Ollama's own chat, not streamed (``docs/api.md``)."""
+    body: dict[str, Any] = {
+        "model": model,
+        "created_at": "2026-11-01T12:00:00.0Z",
+        "message": {"role": "assistant", "content": text},
+        "done": True,
+        "done_reason": _OPENAI_FINISH[finish],
+        "total_duration": 4_883_583_458,
+        "load_duration": 1_334_875,
+    }
+    if usage is not None:
+        body |= {"prompt_eval_count": usage.total_input, "eval_count": usage.total_output}
+    return body
+
+
 def openai_tier(body: dict[str, Any], named: str | None) -> None:
     """Name the service tier in a reply; ``None``: the request asked for none, and none is named."""
     if named is not None:
@@ -103,6 +119,23 @@ def openai_error(status: int, kind: str | None, message: str) -> dict[str, Any]:
 def openai_error_within(status: int, kind: str | None, message: str) -> dict[str, Any]:
     """The body of a reply of status 200 that holds an error, as gateways write it."""
     return {"error": {"message": message, "code": kind or status}}
+
+
+def ollama_tier(_body: dict[str, Any], _named: str | None) -> None:
+    """Ollama has no service tiers."""
+
+
+def ollama_error(_status: int, _kind: str | None, message: str) -> dict[str, Any]:
+    """The body of an error, with or without an error status."""
+    return {"error": message}
+
+
+ollama_error_within = ollama_error
+
+
+def ollama_no_such_model(model: str) -> dict[str, Any]:
+    """The body of a 404 for an unknown model."""
+    return ollama_error(404, None, f"model '{model}' not found")
 
 
 def anthropic_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from posology.testing.provider.steps import (
     Step,
     Vectors,
 )
-from posology.testing.provider.streaming import FRAMES, SENT_EVENTS
+from posology.testing.provider.streaming import FRAMES, LINES, SENT_EVENTS
 from posology.types import Usage
 
 #: the end of Bedrock's path for streams
@@ -30,6 +30,7 @@ _FRAMED = "invoke-with-response-stream"
 _ROUTES: Mapping[str, str] = {
     "/v1/chat/completions": "openai",
     "/v1/embeddings": "openai",
+    "/api/chat": "ollama",
     "/v1/messages": "anthropic",
     "/v1/messages/count_tokens": "anthropic",
     r"/openai/deployments/[^/]+/chat/completions": "openai",
@@ -101,7 +102,9 @@ def streamed(path: str, asked: Any) -> str | None:
     """Return the media type of the stream that a request asks for; ``None``: it asks for none."""
     if path.partition("?")[0].endswith(_FRAMED):
         return FRAMES
-    return SENT_EVENTS if isinstance(asked, dict) and asked.get("stream") else None
+    if not (isinstance(asked, dict) and asked.get("stream")):
+        return None
+    return LINES if speaks(path) == "ollama" else SENT_EVENTS
 
 
 def respond(
@@ -111,7 +114,7 @@ def respond(
 
     Args:
         step: what to do.
-        provider: ``openai`` or ``anthropic``.
+        provider: ``openai``, ``anthropic`` or ``ollama``.
         asked: the request's body, decoded.
         request_id: the provider's id of this request, unique while the stub runs.
         stream: see :func:`streamed`.
@@ -144,6 +147,11 @@ def respond(
 def no_such_path(request_id: str) -> Response:
     """The response at a path that no provider has."""
     return _whole("no such path", 404, b'{"detail": "no such path"}', request_id)
+
+
+def document(body: Any) -> Response:
+    """The response at the path of a document."""
+    return _whole("document", 200, json.dumps(body).encode(), "none")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

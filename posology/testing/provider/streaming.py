@@ -14,6 +14,8 @@ from typing import Any
 _PIECE = re.compile(r"\s*\S{1,5}|\s+", re.DOTALL)
 #: media types of streams: of server-sent events, and of Bedrock's frames
 SENT_EVENTS, FRAMES = "text/event-stream", "application/vnd.amazon.eventstream"
+#: of Ollama's lines
+LINES = "application/x-ndjson"
 
 
 def openai_stream(body: Any, asked: Mapping[str, Any]) -> Iterator[bytes]:
@@ -108,6 +110,19 @@ def _block(place: int, block: Mapping[str, Any]) -> Iterator[bytes]:
     yield _event({"type": "content_block_stop", "index": place})
 
 
+def ollama_stream(body: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[bytes]:  # noqa: ARG001 - as the others
+    """The lines of a chat; a body that is none is one line."""
+    message = body.get("message")
+    if not isinstance(message, dict):
+        yield _line(body)
+        return
+    told = {name: body.get(name) for name in ("model", "created_at")}
+    for name, value in message.items():
+        for piece in _PIECE.findall(value) if name != "role" else ():
+            yield _line({**told, "message": {"role": "assistant", name: piece}, "done": False})  # fmt: skip
+    yield _line({**body, "message": {"role": "assistant", "content": ""}})
+
+
 def _sent(data: Any) -> bytes:
     return f"data: {json.dumps(data)}\n\n".encode()
 
@@ -125,6 +140,15 @@ def openai_failure(error: Mapping[str, Any]) -> bytes:
 def anthropic_failure(error: Mapping[str, Any]) -> bytes:
     """The event with which a stream fails."""
     return _event(error)
+
+
+def ollama_failure(error: Mapping[str, Any]) -> bytes:
+    """The line with which a stream fails."""
+    return _line(error)
+
+
+def _line(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data).encode() + b"\n"
 
 
 def framed(event: bytes) -> bytes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from posology.testing.provider.batches.book import BatchBook
@@ -17,6 +17,7 @@ from posology.testing.provider.batches.routes import BatchRoutes
 from posology.testing.provider.responses import (
     PIECES,
     Response,
+    document,
     no_such_path,
     respond,
     speaks,
@@ -40,6 +41,8 @@ class StubProvider:
         script: a step for each request in order, or a function from the request to its step; a
             request beyond the script's end gets a 418, which no policy retries.
         batches: batches and files of the batch APIs; ``None``: new ones, whose rows are answered with ``yes``.
+        documents: path to the body of what else is there, whatever the method; see
+            :mod:`posology.testing.local_servers`.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class StubProvider:
         script: Iterable[Step] | Callable[[Recorded], Step] = (),
         *,
         batches: BatchBook | None = None,
+        documents: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
+        self.documents = documents
         self.batches = BatchBook() if batches is None else batches
         self.routes = BatchRoutes(self.batches)
         self._answer = script if callable(script) else None
@@ -159,6 +164,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self._batches(headers, body):
             return
         request = Recorded(path=self.path, headers=headers, json=json.loads(body or b"null"))
+        if self._documented(request):
+            return
         name = f"req_{next(self.server.numbers)}"
         step = self.server.stub.take(request)
         provider = speaks(self.path)
@@ -179,8 +186,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _without_body(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if not self._batches(headers, b""):
+        request = Recorded(path=self.path, headers=headers, json=None)
+        if not self._batches(headers, b"") and not self._documented(request):
             self._play(no_such_path("none"))
+
+    def _documented(self, request: Recorded) -> bool:
+        """Answer with a document; false: there is none at the path."""
+        stub = self.server.stub
+        if request.path not in stub.documents:
+            return False
+        stub.record(request)
+        self._play(document(stub.documents[request.path]))
+        return True
 
     def _batches(self, headers: dict[str, str], body: bytes) -> bool:
         """Answer a request of the batch APIs; false: it is of another API."""

@@ -137,6 +137,18 @@ def test_local_models_and_whole_providers_may_be_declared_free(tmp_path: Path) -
     assert book.free("offline:extractive")
 
 
+@pytest.mark.parametrize(
+    "model", ["ollama:qwen3:8b", "lmstudio:m", "llamacpp:m", "vllm:org/m", "gguf:/models/m.gguf"]
+)
+def test_local_models_are_free_unless_they_are_shadowed(model: str, tmp_path: Path) -> None:
+    book = PriceBook()
+    assert book.free(model)
+    assert book.cost(model, None) == book.worst(model, input_tokens=9, output_tokens=9) == 0
+    shadowed = _load(tmp_path, f'[shadow]\n"{model}" = "openai:gpt-4o-mini"\n')
+    assert not shadowed.free(model)
+    assert shadowed.cost(model, WHOLE) == Decimal("0.75")
+
+
 def test_a_shadowed_model_is_billed_as_another(tmp_path: Path) -> None:
     book = _load(tmp_path, '[shadow]\n"offline:extractive" = "openai:gpt-4o-mini"\n')
     assert not book.free("offline:extractive")

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
 from posology.errors import ConfigurationError
+from posology.testing import StubProvider
+from posology.testing.local_servers import llamacpp_documents
 
 SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "schema" / "doctor.json"
 
@@ -35,8 +37,8 @@ def test_a_machine_without_anything_is_fine_with_remarks() -> None:
     status, found = doctor()
     assert status == 0
     assert list(found) == [
-        "python", "configuration", "redis", "disk", "memory", "encoder", "index", "keys", "model", "network",
-        "ports",
+        "python", "configuration", "redis", "disk", "memory", "encoder", "index", "keys", "model", "servers",
+        "network", "ports",
     ]  # fmt: skip
     assert (found["encoder"]["ok"], found["redis"]["ok"]) == (True, True)
     assert (found["index"]["ok"], found["keys"]["ok"]) == (None, None)
@@ -113,3 +115,30 @@ def test_no_key_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0
     assert "keys of openai" in done.stdout
     assert "sk-very" not in done.output
+
+
+def test_a_model_server_that_runs_is_named_with_the_option_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with StubProvider(documents=llamacpp_documents("qwen3", window=16_384, slots=2)) as stub:
+        monkeypatch.setenv("LLAMACPP_BASE_URL", stub.url)
+        _, found = doctor()
+        done = CliRunner().invoke(app, ["init", "posology.toml"])
+        said = f"llama.cpp at {stub.url} serves qwen3 (window 16,384, 2 at a time)"
+        monkeypatch.setenv("POSOLOGY_MODEL", "llamacpp:other")
+        status, wrong = doctor()
+    assert f"{said}: --model llamacpp:qwen3" in found["servers"]["found"]
+    assert said in done.stdout
+    assert f'# {said}:\n# model = "llamacpp:qwen3"' in Path("posology.toml").read_text()
+    assert (status, wrong["servers"]["ok"]) == (ConfigurationError.exit_code, False)
+    assert "it serves llamacpp:qwen3" in wrong["servers"]["found"]
+
+
+def test_a_configured_model_whose_server_does_not_run_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("POSOLOGY_MODEL", "vllm:qwen3")
+    monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:9")
+    status, found = doctor()
+    assert status == ConfigurationError.exit_code
+    assert found["servers"]["found"] == "no server answers for vllm:qwen3"

@@ -158,6 +158,11 @@ def test_a_server_on_this_machine_is_taken_for_a_slow_one(
     assert settings.floor("anthropic") == (None if floor in (None, "off") else float(floor or 0))
     # a reservation lasts for the slowest
     assert _floor(settings) == expected
+    monkeypatch.setenv("POSOLOGY_PRICES", "prices.toml")
+    shadowed = load_settings()
+    assert _floor(shadowed) == shadowed.floor("ollama") == (float(floor) if floor == "5" else LOCAL)
+    monkeypatch.setenv("OLLAMA_HOST", "gpu.example:11434")
+    assert load_settings().floor("ollama") == (None if floor in (None, "off") else 5.0)
 
 
 def test_a_reservation_outlasts_the_deadline_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:

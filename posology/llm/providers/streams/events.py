@@ -56,3 +56,24 @@ class ServerSentEvents:
         elif line[:6] == b"error:":
             # older servers of llama.cpp send errors in a field of their own
             self._data.append(line[6:])
+
+
+class JsonLines:
+    """Lines of JSON, an event each (Ollama, ``docs/api.md``)."""
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """See :class:`Events`."""
+        if b"\n" not in piece:
+            self._line.append(piece)
+            return []
+        *lines, rest = b"".join((*self._line, piece)).split(b"\n")
+        self._line = [rest] if rest else []
+        return [line for line in lines if line.strip()]
+
+    def rest(self) -> list[bytes]:
+        """See :class:`Events`; the last line need not end."""
+        line, self._line = b"".join(self._line), []
+        return [line] if line.strip() else []

@@ -11,7 +11,7 @@ import anyio
 
 from posology.llm.calls import ReplyProgress
 from posology.llm.providers.streams.assembly import Assembly, NoReply
-from posology.llm.providers.streams.events import Events, ServerSentEvents
+from posology.llm.providers.streams.events import Events, JsonLines, ServerSentEvents
 from posology.llm.providers.streams.frames import AwsFrames
 
 #: Maximum bytes of a stream: an event of each of 128,000 tokens takes less
@@ -27,6 +27,7 @@ _WAITED, _FEW, _PAUSE = 0.001, 16, 0.1
 _KINDS: dict[str, Callable[[], Events]] = {
     "text/event-stream": ServerSentEvents,
     "application/vnd.amazon.eventstream": AwsFrames,
+    "application/x-ndjson": JsonLines,
 }
 #: what a stream of another media type begins with
 _BEGINNINGS = (b"data:", b"event:", b":")

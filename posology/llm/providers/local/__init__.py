@@ -1,0 +1,1 @@
+"""Servers of one's own: what they serve, and calls to them."""
