@@ -158,7 +158,8 @@ class Fields(BaseModel):
     """Slowest pace of a server in tokens per second: the time to the first token and `POSOLOGY_CALL_DEADLINE` grow by the
     call's maximum output tokens divided by it. Default: 2 for servers on this machine, off for others."""
     stream: bool = Field(default=True, alias="POSOLOGY_STREAM")
-    """Whether replies are streamed. Turn it off for gateways that break streams. Default: true."""
+    """Whether replies are streamed: those of other servers than the provider's own, and of calls with a bound of 2,048 output
+    tokens or more. Turn it off for gateways that break streams. Default: true."""
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     """Maximum attempts at a model call, including the first. Default: 4."""
     concurrency: int | None = Field(default=None, ge=1, alias="POSOLOGY_CONCURRENCY")

@@ -36,6 +36,13 @@ from tests.support.clouds import KEY, TOKEN, WHOLE, adapter_to
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture(autouse=True)
+def _every_call_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that a cloud would answer as a whole."""
+    monkeypatch.setattr("posology.llm.providers.streaming.LONG", 0)
+
+
 MODELS = {
     "azure": "azure:gpt-6-luna",
     "bedrock": "bedrock:eu.anthropic.claude-haiku-5-5",

@@ -53,6 +53,14 @@ MODELS = {
     "vertex": "vertex:claude-haiku-4-5",
 }
 everyone = pytest.mark.parametrize("provider", MODELS)
+
+
+@pytest.fixture(autouse=True)
+def _every_call_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that a cloud would answer as a whole."""
+    monkeypatch.setattr("posology.llm.providers.streaming.LONG", 0)
+
+
 both = pytest.mark.parametrize("provider", ["openai", "anthropic"])
 
 

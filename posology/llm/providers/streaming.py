@@ -36,6 +36,11 @@ _REFUSED = {
 }
 
 
+#: Bound on output tokens from which on a provider's own service is asked for a stream: below it, a reply is written well
+#: within the limit on silence, and a stream costs a multiple of the processor time
+LONG = 2_048
+
+
 class StreamingAdapter(SdkAdapter):
     """The base of adapters that ask for streamed replies.
 
@@ -82,7 +87,7 @@ class StreamingAdapter(SdkAdapter):
         attempt_id: str | None,
         told: Told | None,
     ) -> Reply:
-        """Send one call whose reply is in words: streamed, unless that is off, or the server refuses it.
+        """Send one call whose reply is in words: streamed, unless that is off, of no use, or the server refuses it.
 
         A field that is refused is left out from then on.
 
@@ -90,7 +95,7 @@ class StreamingAdapter(SdkAdapter):
             ProviderError: see :meth:`_send`.
             ConfigurationError: the request may not leave this machine.
         """
-        while fields := self._asks(call.model):
+        while fields := self._asks(call, watched=told is not None):
             try:
                 return await self._streamed(call, path, {**body, **fields}, attempt_id, told)
             except (RequestRejected, PermissionRefused) as error:
@@ -100,9 +105,13 @@ class StreamingAdapter(SdkAdapter):
                 self._refused.add((call.model, blamed))
         return await self._send(call, path, body, attempt_id)
 
-    def _asks(self, model: str) -> Mapping[str, Any]:
-        """Return the fields with which a model is asked for a stream; empty: it is not."""
+    def _asks(self, call: Call, *, watched: bool) -> Mapping[str, Any]:
+        """Return the fields with which a call asks for a stream; empty: it does not."""
+        model = call.model
         if not self._stream or (model, "stream") in self._refused:
+            return {}
+        own = self._base_url.rstrip("/") == self._vendor.base_url or not self._vendor.base_url
+        if own and self._floor is None and call.max_tokens < LONG and not watched:
             return {}
         # the narrowest first, as its name may hold another's
         fields = self.stream_fields()

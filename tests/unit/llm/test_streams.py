@@ -6,9 +6,16 @@ import json
 import struct
 from typing import Any
 
+import httpx2
 import pytest
 
+from posology.errors import ProviderError
 from posology.llm.calls import ReplyProgress
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.clouds.azure import AzureAdapter
+from posology.llm.providers.clouds.bedrock import BedrockAdapter
+from posology.llm.providers.openai import OpenAIAdapter
+from posology.llm.providers.streaming import LONG
 from posology.llm.providers.streams.assembly import Assembly, NoReply
 from posology.llm.providers.streams.chat import ChatAssembly
 from posology.llm.providers.streams.messages import MessageAssembly
@@ -285,3 +292,55 @@ def test_progress_counts_what_is_read_and_written() -> None:
     assert seen[0] == ReplyProgress(prompt=2_913, read=1_240, written=0)
     assert [one.written for one in seen] == [0, 1, 2, 22]
     assert "prompt_progress" not in assembly.body()
+
+
+ADAPTERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
+    "openai": (OpenAIAdapter, "openai:m", {}),
+    "anthropic": (AnthropicAdapter, "anthropic:m", {}),
+    "azure": (
+        AzureAdapter,
+        "azure:m",
+        {"base_url": "https://trials.openai.azure.com", "version": "2025-04-01-preview"},
+    ),
+    "bedrock": (BedrockAdapter, "bedrock:anthropic.m", {"region": "eu-west-1"}),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("provider", "more", "tokens", "asked"),
+    [
+        ("openai", {}, LONG - 1, False),
+        ("openai", {}, LONG, True),
+        ("openai", {"min_tokens_per_second": 5.0}, 64, True),
+        ("openai", {"base_url": "http://10.0.0.7:8000/v1"}, 64, True),
+        ("anthropic", {}, 64, False),
+        ("anthropic", {"base_url": "https://gateway.example.org"}, 64, True),
+        ("bedrock", {}, 64, False),
+        ("bedrock", {}, LONG, True),
+        ("azure", {}, 64, False),
+    ],
+)
+async def test_only_what_may_be_slow_is_streamed(
+    provider: str,
+    more: dict[str, Any],
+    tokens: int,
+    asked: bool,
+    make_call: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stream of a short reply costs processor time for nothing: the provider's own service answers within its limit."""
+    monkeypatch.setattr("posology.llm.switch._allowed", True)
+    bodies = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        bodies.append((request.url.path, json.loads(request.content)))
+        return httpx2.Response(500, json={"error": {"message": "not now"}})
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
+        make, model, given = ADAPTERS[provider]
+        adapter = make(api_key="none", client=client, **given, **more)
+        with pytest.raises(ProviderError):
+            await adapter(make_call(model=model, max_tokens=tokens))
+    ((path, body),) = bodies
+    assert bool(body.get("stream") or path.endswith("-stream")) is asked
