@@ -1,9 +1,9 @@
 """Citations from the numbers of sentences: a sentence is cited for a claim only if it bears the claim out.
 
-A wrong number is not a copying slip: it names a sentence that exists and says something else. So the sentences that a
-claim names must have its numbers with comparison and unit, its drugs and its names with digits, and negate what it
-negates; and each of them must share words with the claim (:mod:`strategies.support.rules`). No model is asked. Figures:
-``python -m evals.quotes``.
+A wrong number is not a copying slip: it names a sentence that exists and says something else. So each sentence that a claim
+names must share words with it, and must not speak of other numbers, drugs or names alone or negate otherwise; and those that
+are left must together have its numbers with comparison and unit, its drugs and its names with digits, and negate what it
+negates (:mod:`strategies.support.rules`). No model is asked. Figures: ``python -m evals.quotes``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import islice
 
 from posology.text.numbering import Place, places, sentence_of
 from posology.text.quotes import Claimed, Dropped, DropReason, Verified
-from posology.types import UNREADABLE, Citation, Excerpt, Statement
+from posology.types import UNREADABLE, Citation, Excerpt, Rule, Statement
 from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
-from strategies.support.rules import around_of, guarded, touches
+from strategies.support.rules import around_of, denies_like, guarded, opposes, touches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,15 +38,9 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
         most: sentences of the claim, the first of which count.
     """
     found, unknown = named(claim.names, excerpts, most=most)
-    kept = tuple(one for one in found if touches(claim.text, one.quote))
-    if not _bears_out(claim.text, kept, excerpts):
-        kept = ()
-    unlike = [
-        _dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id)
-        for one in found
-        if one not in kept
-    ]
+    kept = _bearing(claim.text, [one for one in found if touches(claim.text, one.quote)], excerpts)
     refused = tuple(one for one in found if one not in kept)
+    unlike = (_dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id) for one in refused)
     return Verified(citations=kept, dropped=(*unknown, *unlike), refused=refused)
 
 
@@ -145,12 +139,25 @@ def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
     )
 
 
-def _bears_out(claim: str, citations: Sequence[Citation], excerpts: Sequence[Excerpt]) -> bool:
-    """Return whether sentences together state what a claim states."""
-    quotes = [one.quote for one in citations]
-    cited = {one.passage_id for one in citations}
-    around = around_of(one.passage for one in excerpts if one.passage.id in cited)
-    return bool(quotes) and not any(guarded(claim, quotes, around))
+def _bearing(
+    claim: str, named: Sequence[Citation], excerpts: Sequence[Excerpt]
+) -> tuple[Citation, ...]:
+    """Return those of some sentences that together state what a claim states; none: they do not.
+
+    A sentence that speaks of something else goes, but only if another one has what it lacks: a claim beside which a sentence
+    of the same words negates otherwise needs one that negates alike. A passage in which another drug is named for the claim
+    is no context that its other sentences take their drug from.
+    """
+    against = {one: rules for one in named if (rules := opposes(claim, one.quote))}
+    kept = tuple(one for one in named if one not in against)
+    quotes = [one.quote for one in kept]
+    turned = any(Rule.NEGATION in rules for rules in against.values())
+    if not kept or (turned and not denies_like(claim, quotes)):
+        return ()
+    other = {one.passage_id for one, rules in against.items() if Rule.DRUG in rules}
+    subjects = {one.passage_id for one in kept} - other
+    around = around_of(one.passage for one in excerpts if one.passage.id in subjects)
+    return () if any(guarded(claim, quotes, around)) else kept
 
 
 def _dropped(quote: str, reason: DropReason, passage_id: str | None = None) -> Dropped:

@@ -132,11 +132,9 @@ _CLASSES = words(
 
 #: words that say without a negation that something is not so, or makes no difference
 _NEAR_DENIALS = re.compile(
-    r"\b(?:similar(?:ly)?|compar(?:able|ably)|equivalent|identical|equal(?:ly)?|alike|same|unchanged|unaffected|unaltered|unrelated|"
-    r"constant|stable|unlike|in-?significant|non-?significant|ns|absent|only|solely|rare(?:ly)?|seldom|scarce|few|minority|"
-    r"minimal(?:ly)?|exclud\w+|exclusive(?:ly)?|avoid\w*|prevent\w*|prohibit\w*|contraindicated|stop(?:s|ped)?|discontinu\w+|"
-    r"refus\w+|un(?:common|successful|supported|resolved|proven|treated|able)|dis(?:appear\w*|rupt\w*)|negative|non-?\w+|free|"
-    r"instead|rather than|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9]))",
+    r"\b(?:similar(?:ly)?|compar(?:able|ably)|equivalent|identical|equal(?:ly)?|alike|same|un(?:changed|affected|altered|related)|"
+    r"unlike|in-?significant|non-?significant|ns|absent|only|solely|rare(?:ly)?|seldom|scarce|few|minority|excluded|"
+    r"contraindicated|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9]))(?![^\W_])",
     re.IGNORECASE,
 )
 

@@ -45,6 +45,8 @@ _ABOUT = re.compile(
 )
 #: numbers of a side that a finding shows
 _SHOWN = 2
+#: levels of confidence, which are no results
+_CONFIDENCE = frozenset({95, 99})
 _YEARS = range(1900, 2100)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
@@ -80,6 +82,37 @@ def around_of(passages: Iterable[Passage]) -> str:
     return "\n".join(f"{one.title}\n{one.text}\n{one.year or ''}" for one in passages)
 
 
+def opposes(claim: str, sentence: str) -> frozenset[Rule]:
+    """Return the rules by which a sentence speaks of something else than a claim, whatever else is named beside it.
+
+    It has drugs, names or figures of the same kind, and none of those of the claim; or it has the claim's words and negates
+    otherwise. One that has none of them may still be a part of what bears the claim out.
+    """
+    if repeats(claim, [sentence]):
+        return frozenset()
+    found = {
+        rule
+        for rule, wanted, there in (
+            (Rule.DRUG, substances(claim), substances(sentence)),
+            (Rule.NAME, names(claim), names(sentence)),
+        )
+        if wanted and there and not wanted & there
+    }
+    stated = [one for one in figures(uncited(claim)) if one.size not in _CONFIDENCE]
+    units = {one.unit for one in figures(sentence) if one.size not in _CONFIDENCE}
+    if any(one.unit in units for one in stated) and not any_stated(claim, sentence):
+        found.add(Rule.NUMBER)
+    alike = parallels(claim, sentence)
+    if alike and not any(alike):
+        found.add(Rule.NEGATION)
+    return frozenset(found)
+
+
+def denies_like(claim: str, quotes: Sequence[str]) -> bool:
+    """Return whether a quote has nearly all words of a claim, and negates as it does."""
+    return any(any(parallels(claim, one)) for one in quotes)
+
+
 def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Difference]:
     """Yield the failures that cost a quote its place as a citation: numbers, drugs, names and negations.
 
@@ -97,8 +130,9 @@ def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Differen
     known = {ALIASES.get(word, word) for word in terms(text if there else around)}
     if other := substances(claim) - known:
         yield Difference(rule=Rule.DRUG, said=_listed(other), quoted=_listed(there))
-    there = names(text)
-    if other := names(claim) - (there or names(around)):
+    # a source without any name may write it in words
+    there = names(text) or names(around)
+    if there and (other := names(claim) - there):
         yield Difference(rule=Rule.NAME, said=_listed(other), quoted=_listed(there))
     if denied := _denied(claim, text):
         yield denied
