@@ -9,7 +9,7 @@ negates (:mod:`strategies.support.rules`). No model is asked. Figures: ``python 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from posology.text.numbering import Place, places, sentence_of
@@ -17,6 +17,8 @@ from posology.text.quotes import Claimed, Dropped, DropReason, Verified
 from posology.types import UNREADABLE, Citation, Excerpt, Rule, Statement
 from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
+from strategies.evidence import remarks
+from strategies.repeats import remark, unsaid
 from strategies.support.rules import around_of, denies_like, guarded, opposes, touches
 
 
@@ -27,6 +29,8 @@ class Claim:
     text: str
     #: as the model wrote them
     names: Sequence[str]
+    #: number of statements of the reply that say it
+    said: int = 1
 
 
 def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES) -> Verified:
@@ -88,17 +92,22 @@ class Stated:
     verified: Verified
     #: the statements in that text
     statements: tuple[Statement, ...]
+    #: remarks on statements without a standing quote, and on repetitions
+    notes: tuple[str, ...] = ()
 
 
 def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
     """Check the statements of an answer against the sentences that they name.
 
+    A statement that repeats an earlier one is shown once, with the citations of both. Sentences that do not stand are told
+    to a reader only where no other stands behind their statement.
+
     Args:
         statements: of a reply.
         excerpts: excerpts that were shown, in the order of their labels.
     """
-    claims = [Claim(text=one.text.strip(), names=one.sentences) for one in statements]
-    found = [(one, cite(one, excerpts)) for one in claims if one.text]
+    claims, repeats = _distinct(statements)
+    found = [(one, cite(one, excerpts, most=STATEMENT_SENTENCES * one.said)) for one in claims]
     verified = joined(one for _, one in found)
     places = {citation: place for place, citation in enumerate(verified.citations)}
     text = ""
@@ -114,7 +123,32 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
                 refused=one.refused,
             )
         )
-    return Stated(text=text, verified=verified, statements=tuple(told))
+    bare = joined(one for _, one in found if not one.citations)
+    return Stated(
+        text=text,
+        verified=verified,
+        statements=tuple(told),
+        notes=(*remarks(bare), *remark(repeats)),
+    )
+
+
+def _distinct(statements: Iterable[Said]) -> tuple[list[Claim], int]:
+    """Return the statements that say something new, with the sentences of all that say it; and the number of repetitions."""
+    said: dict[tuple[str, ...], int] = {}
+    claims: list[Claim] = []
+    repeats = 0
+    for one in statements:
+        text = one.text.strip()
+        new = unsaid(text, said, len(claims))
+        repeats += new.text != text
+        if new.text:
+            claims.append(Claim(text=new.text, names=one.sentences))
+        elif text:
+            earlier = claims[new.first]
+            claims[new.first] = replace(
+                earlier, names=(*earlier.names, *one.sentences), said=earlier.said + 1
+            )
+    return claims, repeats
 
 
 def _labelled(text: str, citations: Sequence[Citation]) -> str:

@@ -26,6 +26,8 @@ from prompts.lengths import reply_tokens
 from prompts.template import Rendered
 from strategies.citing import state
 from strategies.evidence import check, name_sources, remarks
+from strategies.repeats import once, remark
+from strategies.verdict import verdict_of
 
 NOTHING_FOUND = "No passage was found for this question."
 
@@ -142,20 +144,24 @@ def conclude(
     if isinstance(reply, CitedReply):
         stated = state(reply.statements, excerpts)
         text, verified, statements = stated.text, stated.verified, stated.statements
+        notes = stated.notes
     else:
         verified, statements = check(reply.quotes, excerpts), ()
-        text = name_sources(answer, excerpts)
-    choice = reply.choice if reply.choice in query.choices else None
+        short = once(answer)
+        text = name_sources(short, excerpts)
+        notes = (*remarks(verified), *remark(int(short != answer)))
+    verdict = verdict_of(query, reply.choice, answer)
     # an answer of 'no' can sound like a refusal: the wording decides only without quotes and verdict
-    if not verified.citations and choice is None and is_refusal(answer):
+    if not verified.citations and verdict.choice is None and is_refusal(answer):
         return _refuse(name_sources(answer, excerpts), reply, strategy)
     return Answer(
         text=text,
-        choice=choice,
+        choice=verdict.choice,
+        worded=verdict.worded,
         citations=verified.citations,
         dropped_quotes=len(verified.dropped),
         strategy=strategy,
-        notes=(*_notes(query, choice), *remarks(verified)),
+        notes=(*verdict.notes, *notes),
         statements=statements,
         faulty_quotes=verified.faulty,
     )
@@ -175,9 +181,3 @@ def _discarded(reply: AnswerReply | CitedReply) -> tuple[str, ...]:
     else:
         quotes = sum(len(one.sentences) for one in reply.statements)
     return (f"{quotes} quotes that came with the refusal were set aside.",) if quotes else ()
-
-
-def _notes(query: Query, choice: str | None) -> tuple[str, ...]:
-    if query.choices and choice is None:
-        return (f"The model gave no verdict of {', '.join(query.choices)}.",)
-    return ()

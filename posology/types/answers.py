@@ -304,6 +304,8 @@ class Answer:
     faulty_quotes: tuple[FaultyQuote, ...] = ()
     #: support of each sentence; ``None``: not checked
     support: Support | None = None
+    #: verdict that its first words give, where that is another than :attr:`choice`; ``None``: the same, or none
+    worded: str | None = None
 
     @property
     def supported(self) -> bool:

@@ -55,7 +55,7 @@ _NUMBER = re.compile(
     r"\b(?:NCT|ISRCTN|ACTRN|DRKS|ChiCTR|UMIN|CRD|PMID|PMC)[\s:-]?(?P<digits>\d{5,14})\b|\b(?P<doi>10\.\d{4,9}/[^\s\])]+)"
 )
 _ACRONYM = re.compile(
-    r"\b(?P<name>[A-Z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*(?:\s[A-Z][A-Z0-9-]+)?)\s(?:trial|study|cohort|registry|investigators)\b"
+    r"\b(?P<name>(?=[A-Za-z0-9-]*[A-Z][A-Za-z0-9-]*[A-Z])[A-Z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*(?:\s[A-Z][A-Z0-9-]+)?)\s(?:trial|study|cohort|registry|investigators)\b"
 )
 _NAMED = re.compile(
     rf"\b(?P<name>(?:[A-Z][\w'’-]+{_OF}\s){{1,6}})(?:Study|Trial|Initiative|Survey|Registry|Project)\b"
@@ -134,7 +134,8 @@ def invented(sentence: str, shown: Shown) -> tuple[str, ...]:
         sentence: a sentence of an answer.
         shown: names of the question and the passages.
     """
-    found = (*_authors(sentence, shown), *_journals(sentence, shown), *_trials(sentence, shown))
+    every = (*_authors(sentence, shown), *_journals(sentence, shown), *_trials(sentence, shown))
+    found = [one for one in every if not any(one in other and one != other for other in every)]
     drugs = sorted(substances(sentence) - _NATURAL - shown.terms)
     return tuple(dict.fromkeys((*found, *drugs)))
 
@@ -208,7 +209,7 @@ def _trials(sentence: str, shown: Shown) -> Iterator[str]:
     for found in _NAMED.finditer(sentence):
         own = [word for word in _WORD.findall(_folded(found["name"])) if word not in _PLAIN]
         if own and not shown.words.issuperset(own):
-            yield found[0]
+            yield found[0].removeprefix("The ")
 
 
 def _known(acronym: str, shown: Shown) -> bool:
