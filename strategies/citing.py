@@ -12,14 +12,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from posology.text.numbering import Place, places, sentence_of
-from posology.text.quotes import Claimed, Dropped, DropReason, Verified
+from posology.text.numbering import Place, numbered, places, sentence_of
+from posology.text.quotes import Claimed, Dropped, DropReason, Span, Verified, locate
 from posology.types import UNREADABLE, Citation, Excerpt, Rule, Statement
 from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
+from strategies.compression.checked import stems
 from strategies.evidence import remarks
 from strategies.repeats import remark, unsaid
-from strategies.support.rules import around_of, denies_like, guarded, opposes, touches
+from strategies.support.rules import around_of, denies_like, failures, guarded, opposes, touches
+
+#: content words of a claim from which on a sentence with all of them says it, named or not
+_WORDS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +50,19 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
     refused = tuple(one for one in found if one not in kept)
     unlike = (_dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id) for one in refused)
     return Verified(citations=kept, dropped=(*unknown, *unlike), refused=refused)
+
+
+def bear_out(
+    claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES
+) -> Verified:
+    """Return the sentences that bear a claim out: those that it names, or else one that says it in its own words.
+
+    Small models copy a sentence and name another one's number.
+    """
+    verified = cite(claim, excerpts, most=most)
+    if verified.citations or not (said := _saying(claim.text, excerpts)):
+        return verified
+    return replace(verified, citations=said)
 
 
 def named(
@@ -107,12 +124,14 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
         excerpts: excerpts that were shown, in the order of their labels.
     """
     claims, repeats = _distinct(statements)
-    found = [(one, cite(one, excerpts, most=STATEMENT_SENTENCES * one.said)) for one in claims]
-    verified = joined(one for _, one in found)
+    checked = [
+        (one, bear_out(one, excerpts, most=STATEMENT_SENTENCES * one.said)) for one in claims
+    ]
+    verified = joined(one for _, one in checked)
     places = {citation: place for place, citation in enumerate(verified.citations)}
     text = ""
     told: list[Statement] = []
-    for claim, one in found:
+    for claim, one in checked:
         start = len(text) + bool(text)
         text = f"{text} {_labelled(claim.text, one.citations)}".lstrip()
         told.append(
@@ -123,7 +142,7 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
                 refused=one.refused,
             )
         )
-    bare = joined(one for _, one in found if not one.citations)
+    bare = joined(one for _, one in checked if not one.citations)
     return Stated(
         text=text,
         verified=verified,
@@ -171,6 +190,28 @@ def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
     return Citation(
         passage_id=passage.id, start=span.start, end=span.end, quote=span.of(passage.text)
     )
+
+
+def _saying(claim: str, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
+    """Return the first place of a passage that repeats a claim, or else a shown sentence with all of its words; none: no such."""
+    for excerpt in excerpts:
+        passage = excerpt.passage
+        span = locate(claim, passage.text)
+        if isinstance(span, Span):
+            quote = passage.text[span.start : span.end]
+            return (Citation(passage_id=passage.id, start=span.start, end=span.end, quote=quote),)
+    wanted = stems(claim)
+    if len(wanted) < _WORDS:
+        return ()
+    for i, excerpt in enumerate(excerpts):
+        around = around_of([excerpt.passage])
+        for n in range(1, len(numbered(excerpt)) + 1):
+            one = _at(Place(passage=i, sentence=n), excerpts)
+            if one is None or UNREADABLE in one.quote or not wanted <= stems(one.quote):
+                continue
+            if not failures(claim, [one.quote], around):
+                return (one,)
+    return ()
 
 
 def _bearing(

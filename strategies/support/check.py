@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 SUPPORTED, CONTRADICTED = 0.5, 0.5
 #: content words of a sentence below which it says something only together with its question: "Yes."
 _FULL = 2
+#: share of a sentence's content words that a refused quote has, at least, to be compared with it
+_ALIKE = 0.5
 _BRACKETS = re.compile(r"\s*\[([^\[\]]*)\]")
 _STANCES = list(Stance)
 
@@ -56,7 +58,7 @@ class _Case:
     place: Statement
     #: its words, without the ids of passages
     text: str
-    #: its citations, and the sentences that were refused as such
+    #: its citations, or else the sentences that were refused as such and speak of the same
     quotes: tuple[Citation, ...]
     differences: tuple[Difference, ...]
     #: whether it stands in a quote word for word
@@ -174,15 +176,16 @@ def _named(sentence: str, citations: Sequence[Citation]) -> tuple[int, ...]:
 
 def _case(place: Statement, answer: Answer, excerpts: Mapping[str, Excerpt], shown: Shown) -> _Case:
     cited = tuple(answer.citations[i] for i in place.citations)
-    quotes = cited or place.refused
-    ids = {one.passage_id for one in quotes}
+    named = {one.passage_id for one in cited}
     text = _BRACKETS.sub(
         lambda found: (
-            "" if ids & {part.strip() for part in re.split("[,;]", found[1])} else found[0]
+            "" if named & {part.strip() for part in re.split("[,;]", found[1])} else found[0]
         ),
         answer.text[place.start : place.end],
     )
+    quotes = cited or tuple(one for one in place.refused if _alike(text, one.quote))
     words = [one.quote for one in quotes]
+    ids = {one.passage_id for one in quotes}
     around = around_of(excerpts[one].passage for one in sorted(ids))
     return _Case(
         place=place,
@@ -205,6 +208,12 @@ def _differences(
         if one.rule is not Rule.DRUG or one.said not in said
     ]
     return (*(Difference(rule=Rule.INVENTED, said=one) for one in unknown), *others)
+
+
+def _alike(text: str, quote: str) -> bool:
+    """Return whether a quote that was refused speaks of the same as a sentence, so that what differs is of interest."""
+    wanted = stems(text)
+    return len(wanted & stems(quote)) >= _ALIKE * len(wanted)
 
 
 def _pairs(case: _Case, question: str, excerpts: Mapping[str, Excerpt]) -> list[tuple[str, str]]:

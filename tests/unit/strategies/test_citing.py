@@ -18,7 +18,7 @@ from prompts.extract import CitedExtract, render_extract
 from prompts.reduce import CitedReduce
 from prompts.sentences import fence_numbered
 from strategies.briefcontext.strategy import BriefContext
-from strategies.citing import Claim, cite, named
+from strategies.citing import Claim, bear_out, cite, named
 from strategies.direct import Direct
 from tests.support.tasks import task_of
 
@@ -403,3 +403,24 @@ async def test_words_and_verdict_that_differ_are_marked() -> None:
     assert answer.notes == (
         "Words and verdict differ: the answer begins with “yes”, and the verdict is “no”.",
     )
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote"),
+    [
+        # word for word
+        ("It did not prevent pneumonia.", "It did not prevent pneumonia."),
+        # all of its words
+        ("Warfarin raised the bleeding risk.", "Warfarin raised the risk of bleeding."),
+        ("Warfarin raised the risk of bleeding and stroke.", None),
+        ("Warfarin lowered the risk of bleeding.", None),
+        ("Warfarin did not raise the risk of bleeding.", None),
+        ("Warfarin raised the risk of bleeding by 5%.", None),
+    ],
+)
+def test_a_claim_that_copies_a_sentence_and_names_another_is_cited_from_where_it_stands(
+    claim: str, quote: str | None
+) -> None:
+    found = bear_out(Claim(text=claim, names=["2.2"]), whole(TRIAL, OTHER))
+    assert [one.quote for one in found.citations] == ([quote] if quote else [])
+    assert [one.quote for one in found.refused] == ["Costs rose sharply."]
