@@ -116,8 +116,8 @@ class Stated:
 def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
     """Check the statements of an answer against the sentences that they name.
 
-    A statement that repeats an earlier one is shown once, with the citations of both. Sentences that do not stand are told
-    to a reader only where no other stands behind their statement.
+    A statement that repeats an earlier one is shown once, with the citations of both. Readers
+    see a remark on a sentence that does not stand only where no other stands behind its statement.
 
     Args:
         statements: of a reply.

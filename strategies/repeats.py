@@ -67,7 +67,7 @@ def _loop(keys: Sequence[tuple[str, ...]], i: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class New:
-    """What a text says that was not said before."""
+    """The part of a text that was not said before."""
 
     #: empty: nothing
     text: str

@@ -218,7 +218,7 @@ class Evidence(Published):
 
 
 class DifferenceOutput(Published):
-    """What a rule found wrong with a sentence of an answer."""
+    """A difference between a sentence of an answer and its sources, found by a rule."""
 
     rule: Rule
     """The rule."""

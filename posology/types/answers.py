@@ -89,13 +89,13 @@ class Rule(StrEnum):
 
     @property
     def objects(self) -> bool:
-        """Whether a failure is told to a reader. Sound sentences often have other words and names than their quotes."""
+        """Whether readers see a failure. Sound sentences often have other words and names than their quotes."""
         return self not in (Rule.SUBJECT, Rule.NAME)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """What a rule found wrong with a sentence: both sides, in their own words."""
+    """A difference between a sentence and its sources, found by a rule: both sides, in their own words."""
 
     rule: Rule
     #: words of the sentence; empty: it lacks what its quotes say
