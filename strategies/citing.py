@@ -193,13 +193,18 @@ def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
 
 
 def _saying(claim: str, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
-    """Return the first place of a passage that repeats a claim, or else a shown sentence with all of its words; none: no such."""
+    """Return the first sentences that repeat a claim, or else one that is shown and has all of its words; none: no such."""
     for excerpt in excerpts:
         passage = excerpt.passage
         span = locate(claim, passage.text)
         if isinstance(span, Span):
-            quote = passage.text[span.start : span.end]
-            return (Citation(passage_id=passage.id, start=span.start, end=span.end, quote=quote),)
+            whole = [
+                one for one in excerpt.sentences if one.start < span.end and one.end > span.start
+            ]
+            start = min([span.start, *(one.start for one in whole)])
+            end = max([span.end, *(one.end for one in whole)])
+            quote = passage.text[start:end]
+            return (Citation(passage_id=passage.id, start=start, end=end, quote=quote),)
     wanted = stems(claim)
     if len(wanted) < _WORDS:
         return ()
