@@ -19,7 +19,7 @@ _ROUNDS = 3
 #: clauses of one round at most, and words at least
 _CLAUSES, _LEAST = 4, 3
 _TOKEN = re.compile(r"[^\W_]+(?:[-.,·'’][^\W_]+)*|[<>≤≥≠±%/]|[-−](?=\d)")
-_CLAUSE = re.compile(r"(?<=[,;:.!?])\s+|\s+(?=and\s)")
+_CLAUSE = re.compile(r"(?<=[,;:.!?])\s+|\s(?=and\s)")
 _EMPTY = words(
     "the a an that this these those is are was were be been being has have had of for in also and furthermore moreover additionally "
     "overall thus therefore"

@@ -19,11 +19,13 @@ from strategies.compression.checked import terms
 from strategies.support.lexicon import ALIASES, substances
 
 _CAPITAL = r"[^\W\d_a-zß-öø-ÿ]"
+#: a word with a capital, of a bounded length: patterns that begin at every one of a long run of them stay linear
+_WITH_CAPITAL = r"(?<![\w-])[A-Z][\w'’-]{1,40}+"
 #: a family name, which is no word of capitals alone and no month
 _FAMILY = (
-    r"(?:(?:van|von|de|der|den|di|da|del|la|le|ten|el|al)\s){0,3}"
+    r"(?<!\w)(?:(?:van|von|de|der|den|di|da|del|la|le|ten|el|al)\s){0,3}"
     r"(?!(?:January|February|March|April|May|June|July|August|September|October|November|December)\b)"
-    rf"(?:Mc|Mac|[OD]['’])?{_CAPITAL}[a-zß-öø-ÿ]+(?:[-'’][^\W\d_]+)*"
+    rf"(?:Mc|Mac|[OD]['’])?{_CAPITAL}[a-zß-öø-ÿ]{{1,40}}(?:[-'’][^\W\d_]{{1,40}}){{0,3}}"
 )
 _YEAR = r"(?:19|20)\d\d"
 _TWO = rf"(?P<first>{_FAMILY})(?:\s[A-Z]{{1,3}}\b)?(?:,?\s(?:and|&)\s(?P<second>{_FAMILY}))?"
@@ -44,10 +46,11 @@ _BY = re.compile(
     rf"\b{_WORK}\s(?:\w+\s)?(?:conducted\s|published\s|performed\s|led\s|reported\s|authored\s|written\s)?by\s"
     rf"(?:Dr\.?\s|Prof\.?\s|Professor\s)?(?P<first>{_FAMILY})"
 )
-_OF = r"(?:\s(?:of|and|the|for|in|on|&))*"
+_OF = r"(?:\s(?:of|and|the|for|in|on|&)){0,3}"
 _JOURNAL = re.compile(
-    rf"(?:[A-Z][\w-]+\s){{0,4}}(?:Journal|Annals|Archives|Proceedings)\sof(?:\sthe)?\s[A-Z][\w-]+(?:{_OF}\s[A-Z][\w-]+)*"
-    r"|(?:[A-Z][\w-]+\s){1,4}Journal\b"
+    rf"(?:{_WITH_CAPITAL}\s){{0,4}}(?:Journal|Annals|Archives|Proceedings)\sof(?:\sthe)?\s{_WITH_CAPITAL}"
+    rf"(?:{_OF}\s{_WITH_CAPITAL}){{0,6}}"
+    rf"|(?:{_WITH_CAPITAL}\s){{1,4}}Journal\b"
     r"|\b(?:Lancet|JAMA|BMJ|NEJM|PLo?S\s(?:ONE|Medicine)|Cochrane\sDatabase)\b"
     r"|(?<=published\sin\s)(?:Nature|Science|Circulation|Blood|Cell|Gut|Brain|Chest|Stroke|Pediatrics)\b"
 )
@@ -55,10 +58,11 @@ _NUMBER = re.compile(
     r"\b(?:NCT|ISRCTN|ACTRN|DRKS|ChiCTR|UMIN|CRD|PMID|PMC)[\s:-]?(?P<digits>\d{5,14})\b|\b(?P<doi>10\.\d{4,9}/[^\s\])]+)"
 )
 _ACRONYM = re.compile(
-    r"\b(?P<name>(?=[A-Za-z0-9-]*[A-Z][A-Za-z0-9-]*[A-Z])[A-Z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*(?:\s[A-Z][A-Z0-9-]+)?)\s(?:trial|study|cohort|registry|investigators)\b"
+    r"(?<![\w-])(?P<name>(?=[a-z0-9-]{0,20}[A-Z][a-z0-9-]{0,20}[A-Z])[A-Z][A-Za-z0-9-]{1,30}+(?:\s[A-Z][A-Z0-9-]{1,30}+)?)"
+    r"\s(?:trial|study|cohort|registry|investigators)\b"
 )
 _NAMED = re.compile(
-    rf"\b(?P<name>(?:[A-Z][\w'’-]+{_OF}\s){{1,6}})(?:Study|Trial|Initiative|Survey|Registry|Project)\b"
+    rf"(?P<name>(?:{_WITH_CAPITAL}{_OF}\s){{1,6}})(?:Study|Trial|Initiative|Survey|Registry|Project)\b"
 )
 _WORD = re.compile(r"[^\W_]+")
 #: capitals of an acronym from which it may name a trial

@@ -6,6 +6,7 @@ import pytest
 
 from posology.types import Passage
 from strategies.support.inventions import Shown, invented
+from tests.support.growth import MOST, growth
 
 SHOWN = Shown.of(
     [
@@ -74,3 +75,10 @@ def test_what_no_passage_names_is_found(sentence: str, found: list[str]) -> None
 )
 def test_what_passages_or_the_question_name_and_ordinary_capitals_are_not(sentence: str) -> None:
     assert invented(sentence, SHOWN) == ()
+
+
+@pytest.mark.parametrize(
+    "part", ["Aa ", "Aa and ", "A-", "A", "(Aa, ", "van ", "O'", "Aa of the ", "10.1234/"]
+)
+def test_the_time_grows_with_the_sentence(part: str) -> None:
+    assert growth(lambda n: invented(part * n, SHOWN), 500) < MOST

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies.repeats import once, unlooped
+from tests.support.growth import MOST, growth
 
 CLAUSE = "aspirin reduces the risk of preeclampsia"
 
@@ -44,3 +45,8 @@ def test_a_text_without_repetitions_stays_as_it_is_and_a_second_pass_changes_not
     short = once(text)
     assert len(short) <= len(text) + 1
     assert unlooped(short) in (short, unlooped(unlooped(short)))
+
+
+@pytest.mark.parametrize("part", [" ", "and ", "a, ", "It helps. ", "a b c, d, "])
+def test_the_time_grows_with_the_text(part: str) -> None:
+    assert growth(lambda n: once(part * n), 500) < MOST
