@@ -168,8 +168,8 @@ def _check(data: Path) -> None:
             names = [f"1.{n + 1}" for n in range(len(excerpt.sentences))]
             found = kept.setdefault(f"HealthVer: {evidence['label'].lower()} the claim", [])
             found.append(_kept(row["claim"], names, [excerpt]))
-    for kind, found in _written(data):
-        kept.setdefault(kind, []).append(found)
+    for kind, stays in _written(data):
+        kept.setdefault(kind, []).append(stays)
     abstracts = [_excerpt(" ".join(row["contexts"])) for row in rows(data / _ABSTRACTS)]
     for one, other in pairwise(abstracts):
         text = one.passage.text
