@@ -110,6 +110,8 @@ class Difference:
                 return "the quote shares no words with the sentence"
             case Rule.INVENTED:
                 return f"no shown passage names {self.said}"
+            case Rule.NEGATION if self.said and self.quoted:
+                return "the sentence and the quote negate something else"
             case Rule.NEGATION if self.said:
                 return f"the sentence says “{self.said}”, the quote does not"
             case Rule.NEGATION:

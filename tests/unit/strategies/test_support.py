@@ -12,6 +12,7 @@ from posology.types import (
     Answer,
     Backing,
     Citation,
+    Difference,
     Excerpt,
     Passage,
     Refusal,
@@ -349,6 +350,11 @@ def test_what_a_rule_finds_is_said_in_words_with_both_sides(
 ) -> None:
     found = [str(one) for one in failures(claim, [quote], quote) if one.rule.objects]
     assert found == ([words] if words else [])
+
+
+def test_two_negations_are_not_said_to_be_one() -> None:
+    both = Difference(rule=Rule.NEGATION, said="not", quoted="no")
+    assert str(both) == "the sentence and the quote negate something else"
 
 
 def test_a_name_that_no_passage_has_is_found_and_no_judge_outvotes_it() -> None:
