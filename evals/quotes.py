@@ -8,15 +8,16 @@ and counts without a slip; with a model and its provider's key (as for ``posolog
 ``--max-cost`` in all.
 
 With ``--data``, it also measures the check of named sentences: on HealthVer's claims, of which people said what evidence
-supports or refutes them, in words of their own; and on sentences of abstracts, each named by its own number, by the next
-one, and by the same number of another abstract.
+supports or refutes them, in words of their own; on claims that were written right or wrong beside sentences of an abstract,
+which are named alone, and together with three others of the abstract (where one of the right ones must stay); and on sentences
+of abstracts, each named by its own number, by the next one, and by the same number of another abstract.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -44,6 +45,11 @@ from strategies.direct import Direct
 _K = 8
 _OFFLINE = "offline:extractive"
 _CLAIMS, _ABSTRACTS = "healthver_dev.jsonl.gz", "pubmedqa_train.jsonl.gz"
+_WRITTEN, _POOL = "claims.jsonl.gz", "pool.jsonl.gz"
+
+
+#: sentences that are named beside the right ones
+_OTHERS = 3
 
 
 @dataclass(kw_only=True, slots=True)
@@ -162,6 +168,8 @@ def _check(data: Path) -> None:
             names = [f"1.{n + 1}" for n in range(len(excerpt.sentences))]
             found = kept.setdefault(f"HealthVer: {evidence['label'].lower()} the claim", [])
             found.append(_kept(row["claim"], names, [excerpt]))
+    for kind, stays in _written(data):
+        kept.setdefault(kind, []).append(stays)
     abstracts = [_excerpt(" ".join(row["contexts"])) for row in rows(data / _ABSTRACTS)]
     for one, other in pairwise(abstracts):
         text = one.passage.text
@@ -179,6 +187,29 @@ def _check(data: Path) -> None:
     for kind, every in kept.items():
         share = sum(every) / len(every)
         print(f"| {kind} | {len(every):,} | {share:.1%} | {1 - share:.1%} |")
+
+
+def _written(data: Path) -> Iterator[tuple[str, bool]]:
+    """Yield for each written claim whether one of its sentences stays, named alone and among others."""
+    written = list(rows(data / _WRITTEN))
+    ids = {one["id"] for one in written}
+    pool = {one["id"]: one for one in rows(data / _POOL) if one["id"] in ids}
+    for row in written:
+        source = pool[row["id"]]
+        passage = Passage(id=row["id"], text=source["text"], title=source.get("title") or "")
+        excerpt = Excerpt(passage=passage, sentences=split(passage.text))
+        for kind in ("supports", "contradicts"):
+            for one in row[kind]:
+                own = [n for n in one["s"] if n <= len(excerpt.sentences)]
+                others = [n + 1 for n in range(len(excerpt.sentences)) if n + 1 not in own]
+                for more, said in ((0, "alone"), (_OTHERS, f"and {_OTHERS} others")):
+                    names = [f"1.{n}" for n in sorted((*own, *others[:more]))]
+                    found = cite(Claim(text=one["claim"], names=names), [excerpt], most=len(names))
+                    right = {excerpt.sentences[n - 1].start for n in own}
+                    yield (
+                        f"written, {kind}: {said}",
+                        any(citation.start in right for citation in found.citations),
+                    )
 
 
 def _excerpt(text: str) -> Excerpt:

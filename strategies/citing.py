@@ -1,23 +1,29 @@
 """Citations from the numbers of sentences: a sentence is cited for a claim only if it bears the claim out.
 
-A wrong number is not a copying slip: it names a sentence that exists and says something else. So the sentences that a
-claim names must have its numbers with comparison and unit, its drugs and its names with digits, and negate what it
-negates; and each of them must share words with the claim (:mod:`strategies.support.rules`). No model is asked. Figures:
-``python -m evals.quotes``.
+A wrong number is not a copying slip: it names a sentence that exists and says something else. So each sentence that a claim
+names must share words with it, and must not speak of other numbers, drugs or names alone or negate otherwise; and those that
+are left must together have its numbers with comparison and unit, its drugs and its names with digits, and negate what it
+negates (:mod:`strategies.support.rules`). No model is asked. Figures: ``python -m evals.quotes``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
-from posology.text.numbering import Place, places, sentence_of
-from posology.text.quotes import Claimed, Dropped, DropReason, Verified
-from posology.types import UNREADABLE, Citation, Excerpt, Statement
+from posology.text.numbering import Place, numbered, places, sentence_of
+from posology.text.quotes import Claimed, Dropped, DropReason, Span, Verified, locate
+from posology.types import UNREADABLE, Citation, Excerpt, Rule, Statement
 from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
-from strategies.support.rules import around_of, guarded, touches
+from strategies.compression.checked import stems
+from strategies.evidence import remarks
+from strategies.repeats import remark, unsaid
+from strategies.support.rules import around_of, denies_like, failures, guarded, opposes, touches
+
+#: content words of a claim from which on a sentence with all of them says it, named or not
+_WORDS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +33,8 @@ class Claim:
     text: str
     #: as the model wrote them
     names: Sequence[str]
+    #: number of statements of the reply that say it
+    said: int = 1
 
 
 def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES) -> Verified:
@@ -38,16 +46,23 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
         most: sentences of the claim, the first of which count.
     """
     found, unknown = named(claim.names, excerpts, most=most)
-    kept = tuple(one for one in found if touches(claim.text, one.quote))
-    if not _bears_out(claim.text, kept, excerpts):
-        kept = ()
-    unlike = [
-        _dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id)
-        for one in found
-        if one not in kept
-    ]
+    kept = _bearing(claim.text, [one for one in found if touches(claim.text, one.quote)], excerpts)
     refused = tuple(one for one in found if one not in kept)
+    unlike = (_dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id) for one in refused)
     return Verified(citations=kept, dropped=(*unknown, *unlike), refused=refused)
+
+
+def bear_out(
+    claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES
+) -> Verified:
+    """Return the sentences that bear a claim out: those that it names, or else one that says it in its own words.
+
+    Small models copy a sentence and name another one's number.
+    """
+    verified = cite(claim, excerpts, most=most)
+    if verified.citations or not (said := _saying(claim.text, excerpts)):
+        return verified
+    return replace(verified, citations=said)
 
 
 def named(
@@ -94,22 +109,29 @@ class Stated:
     verified: Verified
     #: the statements in that text
     statements: tuple[Statement, ...]
+    #: remarks on statements without a standing quote, and on repetitions
+    notes: tuple[str, ...] = ()
 
 
 def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
     """Check the statements of an answer against the sentences that they name.
 
+    A statement that repeats an earlier one is shown once, with the citations of both. Readers
+    see a remark on a sentence that does not stand only where no other stands behind its statement.
+
     Args:
         statements: of a reply.
         excerpts: excerpts that were shown, in the order of their labels.
     """
-    claims = [Claim(text=one.text.strip(), names=one.sentences) for one in statements]
-    found = [(one, cite(one, excerpts)) for one in claims if one.text]
-    verified = joined(one for _, one in found)
+    claims, repeats = _distinct(statements)
+    checked = [
+        (one, bear_out(one, excerpts, most=STATEMENT_SENTENCES * one.said)) for one in claims
+    ]
+    verified = joined(one for _, one in checked)
     places = {citation: place for place, citation in enumerate(verified.citations)}
     text = ""
     told: list[Statement] = []
-    for claim, one in found:
+    for claim, one in checked:
         start = len(text) + bool(text)
         text = f"{text} {_labelled(claim.text, one.citations)}".lstrip()
         told.append(
@@ -120,7 +142,32 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
                 refused=one.refused,
             )
         )
-    return Stated(text=text, verified=verified, statements=tuple(told))
+    bare = joined(one for _, one in checked if not one.citations)
+    return Stated(
+        text=text,
+        verified=verified,
+        statements=tuple(told),
+        notes=(*remarks(bare), *remark(repeats)),
+    )
+
+
+def _distinct(statements: Iterable[Said]) -> tuple[list[Claim], int]:
+    """Return the statements that say something new, with the sentences of all that say it; and the number of repetitions."""
+    said: dict[tuple[str, ...], int] = {}
+    claims: list[Claim] = []
+    repeats = 0
+    for one in statements:
+        text = one.text.strip()
+        new = unsaid(text, said, len(claims))
+        repeats += new.text != text
+        if new.text:
+            claims.append(Claim(text=new.text, names=one.sentences))
+        elif text:
+            earlier = claims[new.first]
+            claims[new.first] = replace(
+                earlier, names=(*earlier.names, *one.sentences), said=earlier.said + 1
+            )
+    return claims, repeats
 
 
 def _labelled(text: str, citations: Sequence[Citation]) -> str:
@@ -145,12 +192,52 @@ def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
     )
 
 
-def _bears_out(claim: str, citations: Sequence[Citation], excerpts: Sequence[Excerpt]) -> bool:
-    """Return whether sentences together state what a claim states."""
-    quotes = [one.quote for one in citations]
-    cited = {one.passage_id for one in citations}
-    around = around_of(one.passage for one in excerpts if one.passage.id in cited)
-    return bool(quotes) and not any(guarded(claim, quotes, around))
+def _saying(claim: str, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
+    """Return the first sentences that repeat a claim, or else one that is shown and has all of its words; none: no such."""
+    for excerpt in excerpts:
+        passage = excerpt.passage
+        span = locate(claim, passage.text)
+        if isinstance(span, Span):
+            whole = [
+                one for one in excerpt.sentences if one.start < span.end and one.end > span.start
+            ]
+            start = min([span.start, *(one.start for one in whole)])
+            end = max([span.end, *(one.end for one in whole)])
+            quote = passage.text[start:end]
+            return (Citation(passage_id=passage.id, start=start, end=end, quote=quote),)
+    wanted = stems(claim)
+    if len(wanted) < _WORDS:
+        return ()
+    for i, excerpt in enumerate(excerpts):
+        around = around_of([excerpt.passage])
+        for n in range(1, len(numbered(excerpt)) + 1):
+            one = _at(Place(passage=i, sentence=n), excerpts)
+            if one is None or UNREADABLE in one.quote or not wanted <= stems(one.quote):
+                continue
+            if not failures(claim, [one.quote], around):
+                return (one,)
+    return ()
+
+
+def _bearing(
+    claim: str, named: Sequence[Citation], excerpts: Sequence[Excerpt]
+) -> tuple[Citation, ...]:
+    """Return those of some sentences that together state what a claim states; none: they do not.
+
+    A sentence that speaks of something else goes, but only if another one has what it lacks: a claim beside which a sentence
+    of the same words negates otherwise needs one that negates alike. A passage in which another drug is named for the claim
+    is no context that its other sentences take their drug from.
+    """
+    against = {one: rules for one in named if (rules := opposes(claim, one.quote))}
+    kept = tuple(one for one in named if one not in against)
+    quotes = [one.quote for one in kept]
+    turned = any(Rule.NEGATION in rules for rules in against.values())
+    if not kept or (turned and not denies_like(claim, quotes)):
+        return ()
+    other = {one.passage_id for one, rules in against.items() if Rule.DRUG in rules}
+    subjects = {one.passage_id for one in kept} - other
+    around = around_of(one.passage for one in excerpts if one.passage.id in subjects)
+    return () if any(guarded(claim, quotes, around)) else kept
 
 
 def _dropped(quote: str, reason: DropReason, passage_id: str | None = None) -> Dropped:

@@ -26,6 +26,8 @@ from prompts.lengths import reply_tokens
 from prompts.template import Rendered
 from strategies.citing import state
 from strategies.evidence import check, name_sources, remarks
+from strategies.repeats import once, remark
+from strategies.verdict import verdict_of
 
 NOTHING_FOUND = "No passage was found for this question."
 
@@ -142,20 +144,24 @@ def conclude(
     if isinstance(reply, CitedReply):
         stated = state(reply.statements, excerpts)
         text, verified, statements = stated.text, stated.verified, stated.statements
+        notes = stated.notes
     else:
         verified, statements = check(reply.quotes, excerpts), ()
-        text = name_sources(answer, excerpts)
-    choice = reply.choice if reply.choice in query.choices else None
+        short = once(answer)
+        text = name_sources(short, excerpts)
+        notes = (*remarks(verified), *remark(int(short != answer)))
+    verdict = verdict_of(query, reply.choice, answer)
     # where a schema asks for a verdict, one comes with a refusal, too; an answer of "no" that sounds like one has its quotes
     if not verified.citations and is_refusal(answer):
         return _refuse(name_sources(answer, excerpts), reply, strategy)
     return Answer(
         text=text,
-        choice=choice,
+        choice=verdict.choice,
+        worded=verdict.worded,
         citations=verified.citations,
         dropped_quotes=len(verified.dropped),
         strategy=strategy,
-        notes=(*_notes(query, choice), *_cut(completion), *remarks(verified)),
+        notes=(*verdict.notes, *_cut(completion), *notes),
         statements=statements,
         faulty_quotes=verified.faulty,
     )
@@ -184,9 +190,3 @@ def _cut(completion: Completion) -> tuple[str, ...]:
     return (
         "The model's reply was cut at the limit on output tokens: statements after these are missing.",
     )
-
-
-def _notes(query: Query, choice: str | None) -> tuple[str, ...]:
-    if query.choices and choice is None:
-        return (f"The model gave no verdict of {', '.join(query.choices)}.",)
-    return ()

@@ -23,6 +23,7 @@ from orchestrator.rendering.sources import (
     link,
     outcome,
     pages,
+    verdict,
     warning,
 )
 from orchestrator.rendering.text import answer_as_text, search_as_text
@@ -68,8 +69,8 @@ def show_answer(console: Console, out: AskOutput, *, title: str | None = None) -
     colour = _COLOURS[out.status] if out.judged or out.status is Status.REFUSED else "yellow"
     parts: list[RenderableType] = [Text(safe(out.question), style="bold")]
     body = Text(safe(answer_text(out)))
-    if out.choice is not None:
-        body = Text.assemble((f"{out.choice}  ", f"bold {colour}"), body)
+    if said := verdict(out):
+        body = Text.assemble((f"{said}  ", f"bold {'yellow' if out.worded else colour}"), body)
     if body:
         parts += [Text(), body]
     for one in cited(out):

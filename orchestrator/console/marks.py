@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from orchestrator.rendering.sources import Cited, answer_text, cited, mark, numbered
+from orchestrator.rendering.sources import Cited, answer_text, cited, doubted, mark, numbered
 from posology.published.answers import AskOutput
+from posology.types import Backing
 
 #: characters up to which a text is shown whole
 _WHOLE = 4_000
@@ -55,7 +56,8 @@ def sentences(out: AskOutput) -> tuple[Sentence, ...]:
         if gap := out.answer[end : one.start].strip():
             found.append(Sentence(text=numbered(out, gap)))
         text = numbered(out, out.answer[one.start : one.end])
-        found.append(Sentence(text=text, backing=one.backing.value, why=mark(one).strip(" ()")))
+        backing = Backing.UNCLEAR if doubted(one) else one.backing
+        found.append(Sentence(text=text, backing=backing.value, why=mark(one)[2:-1]))
         end = one.end
     if rest := out.answer[end:].strip():
         found.append(Sentence(text=numbered(out, rest)))

@@ -15,6 +15,7 @@ from posology.published.answers import (
     AskOutput,
     CompressionOutput,
     CoverageOutput,
+    DifferenceOutput,
     Disagreement,
     Evidence,
     FaultyQuoteOutput,
@@ -23,6 +24,7 @@ from posology.published.answers import (
     PassageOutput,
     Position,
     Ranked,
+    RefusedQuote,
     SentenceOutput,
     SentenceSupportOutput,
     Source,
@@ -142,6 +144,7 @@ def answer_output(
         model=request.model,
         answer=answer.text if answer else None,
         choice=answer.choice if answer else None,
+        worded=answer.worded if answer else None,
         refusal=reason,
         evidence=quoted,
         dropped_quotes=answer.dropped_quotes if answer else 0,
@@ -175,6 +178,18 @@ def _support(found: Support) -> SupportOutput:
                 probability=one.probability,
                 evidence=one.citations,
                 failed=one.failed,
+                differences=tuple(
+                    DifferenceOutput(
+                        rule=each.rule, said=each.said, quoted=each.quoted, words=str(each)
+                    )
+                    for each in one.differences
+                ),
+                refused=tuple(
+                    RefusedQuote(
+                        passage=each.passage_id, start=each.start, end=each.end, quote=each.quote
+                    )
+                    for each in one.refused
+                ),
                 disagrees=one.disagrees,
             )
             for one in found.sentences

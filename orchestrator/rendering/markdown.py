@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from orchestrator.rendering.sources import answer_text, cited, facts, link, outcome, pages, warning
+from orchestrator.rendering.sources import (
+    answer_text,
+    cited,
+    facts,
+    link,
+    outcome,
+    pages,
+    verdict,
+    warning,
+)
 from orchestrator.rendering.words import coverage_text, footer, safe
 from posology.published.answers import AskOutput, PassageOutput, Source
 
@@ -49,7 +58,7 @@ def _answer(out: AskOutput) -> Iterator[str]:
     yield f"## {escaped(out.question)}"
     yield ""
     yield f"**{escaped(outcome(out))}**"
-    body = "  ".join(filter(None, (out.choice, answer_text(out))))
+    body = "  ".join(filter(None, (verdict(out), answer_text(out))))
     if body:
         yield ""
         # the numbers of sources read better without backslashes, where they cannot begin a link

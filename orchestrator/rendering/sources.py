@@ -49,7 +49,7 @@ def cited(out: AskOutput) -> tuple[Cited, ...]:
 def answer_text(out: AskOutput) -> str:
     """Return the answer or the reason of the refusal, with the numbers of sources in brackets.
 
-    A sentence that its quotes do not support, or not clearly, is marked behind its end.
+    What rules found wrong with a sentence stands behind its end.
     It is empty if the answer only repeats the quotes, as the offline reader's does.
     """
     if out.answer is None:
@@ -62,6 +62,13 @@ def answer_text(out: AskOutput) -> str:
         text += out.answer[end : one.end] + mark(one)
         end = one.end
     return numbered(out, text + out.answer[end:])
+
+
+def verdict(out: AskOutput) -> str | None:
+    """Return the verdict, marked where the answer's words give another one; ``None``: there is none."""
+    if out.choice is None or out.worded is None:
+        return out.choice
+    return f"{out.choice} (its words say {out.worded})"
 
 
 def numbered(out: AskOutput, text: str) -> str:
@@ -78,17 +85,25 @@ def numbered(out: AskOutput, text: str) -> str:
 
 
 def mark(one: SentenceSupportOutput) -> str:
-    """Return the mark behind a sentence that its quotes do not clearly support; empty: they do."""
-    why = f": {', '.join(one.failed)}" if one.failed else ""
-    match one.backing:
-        case Backing.SUPPORTED:
-            return ""
-        case Backing.UNCLEAR:
-            return f" (support unclear{why})"
-        case Backing.UNSUPPORTED:
-            return f" (not supported by its quotes{why})"
-        case Backing.CONTRADICTED:
-            return f" (contradicted by its quotes{why})"
+    """Return the mark behind a sentence: what rules found, in words; empty: nothing.
+
+    A judge's doubt alone is no mark: it doubts right sentences as often as wrong ones.
+    """
+    if one.backing is Backing.SUPPORTED or doubted(one):
+        return ""
+    if found := [each.words for each in one.differences if each.rule.objects]:
+        return f" ({'; '.join(found)})"
+    # of an answer that was stored without words
+    if failed := [rule for rule in one.failed if rule.objects]:
+        return f" (differs from its quotes: {', '.join(failed)})"
+    return " (no quote behind it)"
+
+
+def doubted(one: SentenceSupportOutput) -> bool:
+    """Return whether nothing but the judge's word speaks against a sentence, whatever an older version made of it."""
+    if one.backing is Backing.SUPPORTED or any(rule.objects for rule in one.failed):
+        return False
+    return bool(one.evidence) or one.backing is Backing.UNCLEAR
 
 
 def outcome(out: AskOutput) -> str:

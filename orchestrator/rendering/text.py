@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from orchestrator.rendering.sources import answer_text, cited, facts, link, outcome, pages, warning
+from orchestrator.rendering.sources import (
+    answer_text,
+    cited,
+    facts,
+    link,
+    outcome,
+    pages,
+    verdict,
+    warning,
+)
 from orchestrator.rendering.words import coverage_text, footer, place, safe, search_remarks
 from posology.index.search.filters import describe
 from posology.published.answers import (
@@ -53,7 +62,7 @@ def _joined(lines: Iterator[str]) -> str:
 def _answer(out: AskOutput, title: str | None) -> Iterator[str]:
     yield out.question
     yield f"{title}: {outcome(out)}" if title else outcome(out)
-    body = "  ".join(filter(None, (out.choice, answer_text(out))))
+    body = "  ".join(filter(None, (verdict(out), answer_text(out))))
     if body:
         yield ""
         yield body

@@ -217,6 +217,32 @@ class Evidence(Published):
     the index."""
 
 
+class DifferenceOutput(Published):
+    """A difference between a sentence of an answer and its sources, found by a rule."""
+
+    rule: Rule
+    """The rule."""
+    said: str
+    """Words of the sentence; empty: it lacks what its quotes say."""
+    quoted: str
+    """Words of its quotes in their place; empty: they have none."""
+    words: str
+    """Both sides in plain words, e.g. `the quote says 12 %, the sentence 21 %`."""
+
+
+class RefusedQuote(Published):
+    """A sentence that the model named for a sentence of the answer, and that does not bear it out."""
+
+    passage: str
+    """Id of the passage."""
+    start: int
+    """First code point in the passage's text."""
+    end: int
+    """Code point after the last one."""
+    quote: str
+    """The sentence, word for word."""
+
+
 class SentenceSupportOutput(Published):
     """Support of one sentence of an answer by the quotes behind it."""
 
@@ -225,13 +251,19 @@ class SentenceSupportOutput(Published):
     end: int
     """Code point after its last one."""
     backing: Backing
-    """What its quotes say of it: supported, unclear, unsupported or contradicted."""
+    """`supported`: its quotes say so. `unclear`: the judge does not support it and no rule objects, or a rule objects to what
+    the judge supports. `unsupported`: a rule objects, or no quote stands behind it. `contradicted`: a rule objects, and the judge
+    says that its quotes contradict it. A judge alone never says `unsupported` or `contradicted`."""
     probability: float | None
     """Probability that its quotes support it, 0 to 1; null: not judged, or it repeats a quote word for word."""
     evidence: tuple[int, ...]
     """Places of its quotes in `evidence`, from 0."""
     failed: tuple[Rule, ...]
     """Rules that it fails beside its quotes, e.g. `number`: a number that they lack."""
+    differences: tuple[DifferenceOutput, ...] = ()
+    """What these rules found. A reader is shown all but those of `subject` and `name`, which sound sentences often fail."""
+    refused: tuple[RefusedQuote, ...] = ()
+    """Sentences that the model named for it and that are no evidence: they are beside the point, or say something else."""
     disagrees: bool
     """Whether rules and judge disagree: the judge supports what fails a rule, or contradicts what passes all."""
 
@@ -245,7 +277,7 @@ class SupportOutput(Published):
     sentences: tuple[SentenceSupportOutput, ...]
     """Sentences in the order of the answer."""
     unsupported: int
-    """Number of shown sentences that their quotes do not support, or contradict."""
+    """Number of shown sentences that a rule objects to, or that no quote stands behind (unsupported and contradicted)."""
     removed: int
     """Number of such sentences that were left out of the answer."""
     repair: Repair | None = None
@@ -425,6 +457,9 @@ class AskOutput(Published):
     """Text of the answer; null: refused."""
     choice: str | None
     """Verdict, if the question asked for one and the model gave one."""
+    worded: str | None = None
+    """Verdict that the first words of the answer give, where it is another than `choice`, e.g. `yes` in "Yes, …" beside the verdict
+    no: trust neither. Null: the words give the same, or none."""
     refusal: str | None
     """Reason of the refusal; null: answered."""
     evidence: tuple[Evidence, ...]

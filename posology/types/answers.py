@@ -57,17 +57,19 @@ class Statement:
 
 
 class Backing(StrEnum):
-    """Verdict of the quotes behind a sentence on it."""
+    """Verdict of the quotes behind a sentence on it. A judge alone never says that they do not support it."""
 
     SUPPORTED = "supported"
-    #: neither clearly supported nor clearly not, or rules and judge disagree
+    #: the judge does not support it and no rule objects, or a rule objects to what the judge supports
     UNCLEAR = "unclear"
+    #: a rule objects, or no quote stands behind it
     UNSUPPORTED = "unsupported"
+    #: a rule objects, and the judge says that its quotes contradict it
     CONTRADICTED = "contradicted"
 
 
 class Rule(StrEnum):
-    """A rule that a sentence can fail beside its quotes."""
+    """A rule that a sentence can fail beside its quotes, or beside all passages."""
 
     #: shares neither content words nor a number with them
     SUBJECT = "subject"
@@ -82,6 +84,45 @@ class Rule(StrEnum):
     DIRECTION = "direction"
     #: other people or animals than theirs
     POPULATION = "population"
+    #: an author, a journal, a trial or a drug that no passage names
+    INVENTED = "invented"
+
+    @property
+    def objects(self) -> bool:
+        """Whether readers see a failure. Sound sentences often have other words and names than their quotes."""
+        return self not in (Rule.SUBJECT, Rule.NAME)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """A difference between a sentence and its sources, found by a rule: both sides, in their own words."""
+
+    rule: Rule
+    #: words of the sentence; empty: it lacks what its quotes say
+    said: str = ""
+    #: words of the quotes in their place; empty: they have none
+    quoted: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words, e.g. ``the quote says 12 %, the sentence 21 %``."""
+        match self.rule:
+            case Rule.SUBJECT:
+                return "the quote shares no words with the sentence"
+            case Rule.INVENTED:
+                return f"no shown passage names {self.said}"
+            case Rule.NEGATION if self.said and self.quoted:
+                return "the sentence and the quote negate something else"
+            case Rule.NEGATION if self.said:
+                return f"the sentence says “{self.said}”, the quote does not"
+            case Rule.NEGATION:
+                return f"the quote says “{self.quoted}”, the sentence does not"
+        verb = {Rule.DRUG: "names", Rule.NAME: "names", Rule.POPULATION: "is on"}.get(
+            self.rule, "says"
+        )
+        if not self.quoted:
+            return f"no quote {verb} {self.said}"
+        said = f"on {self.said}" if self.rule is Rule.POPULATION else self.said
+        return f"the quote {verb} {self.quoted}, the sentence {said}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,14 +138,21 @@ class SentenceSupport:
     probability: float | None
     #: places of its quotes among the answer's citations, from 0
     citations: tuple[int, ...] = ()
-    #: rules that it fails
-    failed: tuple[Rule, ...] = ()
+    #: sentences that it names and that are no citations, since they do not bear it out
+    refused: tuple[Citation, ...] = ()
+    #: what rules found
+    differences: tuple[Difference, ...] = ()
     #: whether a rule fails what the judge supports, or the judge contradicts what passes every rule
     disagrees: bool = False
 
     @property
+    def failed(self) -> tuple[Rule, ...]:
+        """Rules that it fails."""
+        return tuple(dict.fromkeys(one.rule for one in self.differences))
+
+    @property
     def stands(self) -> bool:
-        """Whether its quotes support it, or may."""
+        """Whether no rule objects, or the judge supports it all the same; and a quote stands behind it."""
         return self.backing in (Backing.SUPPORTED, Backing.UNCLEAR)
 
 
@@ -138,7 +186,7 @@ class Support:
 
     @property
     def unsupported(self) -> int:
-        """Return the number of shown sentences that their quotes do not support, or contradict."""
+        """Return the number of shown sentences that a rule objects to, or that no quote stands behind."""
         return sum(not one.stands for one in self.sentences)
 
 
@@ -258,6 +306,8 @@ class Answer:
     faulty_quotes: tuple[FaultyQuote, ...] = ()
     #: support of each sentence; ``None``: not checked
     support: Support | None = None
+    #: verdict that its first words give, where that is another than :attr:`choice`; ``None``: the same, or none
+    worded: str | None = None
 
     @property
     def supported(self) -> bool:

@@ -34,7 +34,8 @@ from strategies.briefcontext.answers import resolved, told
 from strategies.briefcontext.conflicts import judge, oppose, union
 from strategies.briefcontext.findings import NAME, Reading, quoted
 from strategies.citing import state
-from strategies.evidence import remarks
+from strategies.repeats import once, remark
+from strategies.verdict import verdict_of
 
 #: how the note on partitions that give several answers begins
 DIFFERENT = "Parts of the passages answer differently"
@@ -76,14 +77,15 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
         reason = answer or "The model gave no answer and no reason."
         return _refuse(reason, read, (*_discarded(reply), *_differing(read)))
     rested = _rested(reply, answer, read)
-    choice = reply.choice if reply.choice in query.choices else None
+    verdict = verdict_of(query, reply.choice, answer)
     # as in direct RAG: the wording decides where no quote stands
     if not rested.citations and is_refusal(answer):
         return _refuse(answer, read, _discarded(reply))
     judged = _judge(query, reply, read)
     return Answer(
         text=rested.text,
-        choice=choice,
+        choice=verdict.choice,
+        worded=verdict.worded,
         citations=rested.citations,
         dropped_quotes=read.dropped_quotes + rested.dropped,
         strategy=NAME,
@@ -92,7 +94,7 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
             *_losing(judged.conflicts, rested.citations),
             *_retracted(rested.passages),
             *_of_concern(rested.passages),
-            *_verdict(query, choice),
+            *verdict.notes,
             *_unknown(reply, read),
             *rested.notes,
             *read.notes,
@@ -107,8 +109,10 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
 def _rested(reply: Conclusion | CitedConclusion, answer: str, read: Reading) -> _Rested:
     if isinstance(reply, Conclusion):
         named = _named(reply.evidence, read)
+        short = once(answer)
         return _Rested(
-            text=answer,
+            text=short,
+            notes=remark(int(short != answer)),
             citations=union(named),
             passages=tuple(finding.passage for finding in named),
         )
@@ -120,7 +124,7 @@ def _rested(reply: Conclusion | CitedConclusion, answer: str, read: Reading) -> 
         citations=stated.verified.citations,
         passages=tuple(passage for passage in passages if passage.id in cited),
         dropped=len(stated.verified.dropped),
-        notes=remarks(stated.verified),
+        notes=stated.notes,
         statements=stated.statements,
     )
 
@@ -203,12 +207,6 @@ def _of_concern(rests_on: Iterable[Passage]) -> tuple[str, ...]:
     return (
         f"An expression of concern was published about sources of the answer: {', '.join(ids)}.",
     )
-
-
-def _verdict(query: Query, choice: str | None) -> tuple[str, ...]:
-    if query.choices and choice is None:
-        return (f"The model gave no verdict of {', '.join(query.choices)}.",)
-    return ()
 
 
 def _differing(read: Reading) -> tuple[str, ...]:

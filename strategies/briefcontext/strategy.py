@@ -53,7 +53,7 @@ from strategies.briefcontext.answers import LONGEST
 from strategies.briefcontext.conclusion import conclude
 from strategies.briefcontext.findings import NAME
 from strategies.briefcontext.plan import SHORT, findings_of, plan_reduce
-from strategies.citing import Claim, cite
+from strategies.citing import Claim, bear_out
 from strategies.evidence import check, remarks, whole
 from strategies.single_call import planned
 
@@ -325,9 +325,10 @@ def _extraction(asked: Extract, completion: Completion) -> Extraction:
         return Extraction(partition=part.index, notes=(set_aside,) if reply.findings else ())
     if isinstance(reply, CitedExtract):
         claims = [Claim(text=said.statement, names=said.sentences) for said in reply.findings]
-        checks = [cite(claim, part.excerpts, most=FINDING_SENTENCES) for claim in claims]
+        checks = [bear_out(claim, part.excerpts, most=FINDING_SENTENCES) for claim in claims]
     else:
         checks = [check(said.quotes, part.excerpts) for said in reply.findings]
+    copied = isinstance(reply, ExtractReply)
     checked = list(zip((said.statement.strip() for said in reply.findings), checks, strict=True))
     kept = [(said, found) for said, found in checked if found.citations]
     return Extraction(
@@ -343,7 +344,14 @@ def _extraction(asked: Extract, completion: Completion) -> Extraction:
         dropped_quotes=sum(len(found.dropped) for _, found in checked),
         dropped_findings=len(checked) - len(kept),
         faulty_quotes=tuple(dict.fromkeys(one for _, found in checked for one in found.faulty)),
-        notes=tuple(dict.fromkeys(note for _, found in checked for note in remarks(found))),
+        notes=tuple(
+            dict.fromkeys(
+                note
+                for _, found in checked
+                if copied or not found.citations
+                for note in remarks(found)
+            )
+        ),
     )
 
 

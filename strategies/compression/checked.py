@@ -103,9 +103,10 @@ def negates_alike(sentence: str, source: str, text: str) -> bool:
         source: all that it may rest on.
         text: the part of the source whose sentences are compared.
     """
-    if _denies(sentence) and not _denies(source):
+    if denial(sentence) and not denial(source):
         return False
-    return _denies_alike(sentence, text)
+    alike = parallels(sentence, text)
+    return any(alike) or not alike
 
 
 def stems(text: str) -> frozenset[str]:
@@ -139,18 +140,19 @@ def _singular(word: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _denies(text: str) -> bool:
-    """Return whether a text has a negation or a doubt."""
-    return any(_is_denial(match[0].lower()) for match in _WORD.finditer(uncompared(text)))
+def denial(text: str) -> str:
+    """Return the first word of a text that negates or doubts; empty: none."""
+    said = (match[0].lower() for match in _WORD.finditer(uncompared(text)))
+    return next(filter(_is_denial, said), "")
 
 
-def _denies_alike(sentence: str, text: str) -> bool:
-    """Return whether a sentence negates as often as a parallel sentence of the text, if there is one."""
+def parallels(sentence: str, text: str) -> tuple[bool, ...]:
+    """Return for each sentence of a text that is parallel to a sentence whether it negates as often."""
     # "no more than 5 mg" is "at most 5 mg"
     sentence, text = uncompared(sentence), uncompared(text)
     wanted = {stem for stem, _, _ in _content(sentence, 0, len(sentence))}
     if len(wanted) < LEAST_CONTENT:
-        return True
+        return ()
     denials = _denials(sentence)
     alike: list[bool] = []
     for stems in _sentences(text):
@@ -159,7 +161,7 @@ def _denies_alike(sentence: str, text: str) -> bool:
             continue
         first, last = shared[0][0], shared[-1][1]
         alike.append(denials == _denials(text[first:last]) + drops_negation(text, first, last))
-    return any(alike) or not alike
+    return tuple(alike)
 
 
 @lru_cache(maxsize=256)

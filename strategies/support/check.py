@@ -1,9 +1,9 @@
 """Check of an answer: does each of its sentences say what the quotes behind it say?
 
-Rules and a judge look at each sentence beside its quotes and their neighbouring sentences. A sentence that fails one of
-:data:`VETOES` is never called supported: where the judge supports it all the same, it is unclear. Other rules give way to
-the judge. Each disagreement is recorded. What a sentence names and a guard refused (:mod:`strategies.citing`) is judged, too,
-so that a rule that is wrong is seen; without a citation it stays unclear. Without a judge, every rule counts.
+Rules and a judge look at each sentence beside its quotes and their neighbouring sentences. A sentence that a rule objects to
+(:attr:`~posology.types.Rule.objects`) is never called supported: where the judge supports it all the same, it is unclear. A
+judge alone never objects: what it does not support is unclear. Each disagreement is recorded. What a sentence names and a guard
+refused (:mod:`strategies.citing`) is judged, too, so that a rule that is wrong is seen; without a citation it stays unclear.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from posology.types import (
     Answer,
     Backing,
     Citation,
+    Difference,
     Excerpt,
     Refusal,
     Rule,
@@ -34,6 +35,7 @@ from posology.types import (
     SupportMode,
 )
 from strategies.compression.checked import stems
+from strategies.support.inventions import Shown, invented
 from strategies.support.rules import around_of, failures, repeats
 
 if TYPE_CHECKING:
@@ -41,15 +43,12 @@ if TYPE_CHECKING:
 
 #: Probabilities of support and of contradiction from which on a judge's word counts. Between them it abstains.
 SUPPORTED, CONTRADICTED = 0.5, 0.5
-#: Probability of support below which a sentence is not supported.
-UNSUPPORTED = 0.3
 #: content words of a sentence below which it says something only together with its question: "Yes."
 _FULL = 2
+#: share of a sentence's content words that a refused quote has, at least, to be compared with it
+_ALIKE = 0.5
 _BRACKETS = re.compile(r"\s*\[([^\[\]]*)\]")
 _STANCES = list(Stance)
-#: Rules that a judge does not outvote. Quotes that people call supporting often fail the others, which compare words and names
-#: (decision 47).
-VETOES = frozenset({Rule.NUMBER, Rule.DRUG, Rule.NEGATION, Rule.DIRECTION, Rule.POPULATION})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,9 +58,9 @@ class _Case:
     place: Statement
     #: its words, without the ids of passages
     text: str
-    #: its citations, and the sentences that were refused as such
+    #: its citations, or else the sentences that were refused as such and speak of the same
     quotes: tuple[Citation, ...]
-    failed: tuple[Rule, ...]
+    differences: tuple[Difference, ...]
     #: whether it stands in a quote word for word
     literal: bool
 
@@ -85,7 +84,8 @@ def checked(
             f"The answer seems to be in {language}: its sentences were not checked for support."
         )
         return replace(answer, notes=(*answer.notes, remark))
-    cases = [_case(one, answer, excerpts) for one in statements(answer)]
+    shown = Shown.of([one.passage for one in excerpts.values()], question)
+    cases = [_case(one, answer, excerpts, shown) for one in statements(answer)]
     pairs = [_pairs(case, question, excerpts) for case in cases]
     asked = judge() if any(pairs) else None
     rows: list[NDArray[Any] | None] = [None] * len(cases)
@@ -104,7 +104,7 @@ def checked(
 
 
 def applied(answer: Answer, mode: SupportMode) -> Answer | Refusal:
-    """Mark the sentences of a checked answer that their quotes do not support by a remark, or remove them.
+    """Count the sentences of a checked answer that do not stand in a remark, or remove them.
 
     An answer of which nothing would be left becomes a refusal. Citations of removed sentences stay.
     """
@@ -112,13 +112,14 @@ def applied(answer: Answer, mode: SupportMode) -> Answer | Refusal:
     if support is None or not (count := support.unsupported):
         return answer
     total, one = len(support.sentences), count == 1
-    said = f"{count} of {total} sentences {'is' if one else 'are'}"
+    said = f"{count} of {total} sentences"
+    why = f"{'differs from its quotes or has' if one else 'differ from their quotes or have'} none"
     if mode != "drop":
-        remark = f"{said} not supported by {'its' if one else 'their'} quotes."
+        remark = f"{said} {why}; the difference is in brackets."
         return replace(answer, notes=(*answer.notes, remark))
     if count == total:
         return Refusal(
-            reason="No sentence of the model's answer is supported by its quotes.",
+            reason="Every sentence of the model's answer differs from its quotes or has none.",
             strategy=answer.strategy,
             notes=answer.notes,
             coverage=answer.coverage,
@@ -135,7 +136,7 @@ def applied(answer: Answer, mode: SupportMode) -> Answer | Refusal:
             start = len(text) + len(between)
             text += between + answer.text[sentence.start : end]
             kept.append(replace(sentence, start=start, end=len(text)))
-    remark = f"{said} left out: the quotes do not support {'it' if one else 'them'}."
+    remark = f"{said} {'is' if one else 'are'} left out: {'it' if one else 'they'} {why}."
     return replace(
         answer,
         text=text,
@@ -173,25 +174,46 @@ def _named(sentence: str, citations: Sequence[Citation]) -> tuple[int, ...]:
     return tuple(i for i, one in enumerate(citations) if one.passage_id in ids)
 
 
-def _case(place: Statement, answer: Answer, excerpts: Mapping[str, Excerpt]) -> _Case:
+def _case(place: Statement, answer: Answer, excerpts: Mapping[str, Excerpt], shown: Shown) -> _Case:
     cited = tuple(answer.citations[i] for i in place.citations)
-    quotes = cited or place.refused
-    ids = {one.passage_id for one in quotes}
+    named = {one.passage_id for one in cited}
     text = _BRACKETS.sub(
         lambda found: (
-            "" if ids & {part.strip() for part in re.split("[,;]", found[1])} else found[0]
+            "" if named & {part.strip() for part in re.split("[,;]", found[1])} else found[0]
         ),
         answer.text[place.start : place.end],
     )
+    quotes = cited or tuple(one for one in place.refused if _alike(text, one.quote))
     words = [one.quote for one in quotes]
+    ids = {one.passage_id for one in quotes}
     around = around_of(excerpts[one].passage for one in sorted(ids))
     return _Case(
         place=place,
         text=text,
         quotes=quotes,
-        failed=failures(text, words, around),
+        differences=_differences(text, words, around, shown),
         literal=repeats(text, words),
     )
+
+
+def _differences(
+    text: str, quotes: Sequence[str], around: str, shown: Shown
+) -> tuple[Difference, ...]:
+    """Return what rules find: names that no passage has, and what else differs from the quotes."""
+    unknown = invented(text, shown)
+    said = {one.casefold() for one in unknown}
+    others = [
+        one
+        for one in failures(text, quotes, around)
+        if one.rule is not Rule.DRUG or one.said not in said
+    ]
+    return (*(Difference(rule=Rule.INVENTED, said=one) for one in unknown), *others)
+
+
+def _alike(text: str, quote: str) -> bool:
+    """Return whether a quote that was refused speaks of the same as a sentence, so that what differs is of interest."""
+    wanted = stems(text)
+    return len(wanted & stems(quote)) >= _ALIKE * len(wanted)
 
 
 def _pairs(case: _Case, question: str, excerpts: Mapping[str, Excerpt]) -> list[tuple[str, str]]:
@@ -218,37 +240,46 @@ def neighbourhood(citation: Citation, excerpt: Excerpt) -> str:
 
 
 def _judged(case: _Case, rows: NDArray[Any] | None) -> SentenceSupport:
-    """Return the support of a sentence from the rules that it fails and the judge's probabilities."""
-    refused = not case.place.citations
-    objected = bool(case.failed) or refused
-    probability: float | None = None
-    disagrees = False
+    """Return the support of a sentence from what rules found and the judge's probabilities."""
+    objected = any(one.rule.objects for one in case.differences)
+    known = all(one.rule is not Rule.INVENTED for one in case.differences)
+    standing = bool(case.place.citations)
+    says = None if rows is None else _stance(rows)
+    sound = not objected and standing
     if rows is None:
-        backing = Backing.UNSUPPORTED if objected else Backing.SUPPORTED
+        plain = not case.differences
+        backing = (
+            (Backing.SUPPORTED if plain else Backing.UNCLEAR) if sound else Backing.UNSUPPORTED
+        )
+    elif sound:
+        backing = Backing.SUPPORTED if says is Stance.SUPPORTS else Backing.UNCLEAR
+    elif says is Stance.SUPPORTS and known:
+        backing = Backing.UNCLEAR
     else:
-        probability, backing = _verdict(rows)
-        disagrees = backing is (Backing.SUPPORTED if objected else Backing.CONTRADICTED)
-        if backing is Backing.UNCLEAR and objected:
-            backing = Backing.UNSUPPORTED
-        if backing is Backing.SUPPORTED and (refused or not VETOES.isdisjoint(case.failed)):
-            backing = Backing.UNCLEAR
+        contrary = objected and says is Stance.CONTRADICTS
+        backing = Backing.CONTRADICTED if contrary else Backing.UNSUPPORTED
+    wrong = bool(case.differences) or not standing
     return SentenceSupport(
         start=case.place.start,
         end=case.place.end,
         backing=backing,
-        probability=probability,
+        probability=None if rows is None else _supports(rows),
         citations=case.place.citations,
-        failed=case.failed,
-        disagrees=disagrees,
+        refused=case.place.refused,
+        differences=case.differences,
+        disagrees=says is (Stance.SUPPORTS if wrong else Stance.CONTRADICTS),
     )
 
 
-def _verdict(rows: NDArray[Any]) -> tuple[float, Backing]:
-    """Return the probability of support, and what it means: the best text counts."""
-    supports = round(float(rows[:, _STANCES.index(Stance.SUPPORTS)].max()), 4)
+def _supports(rows: NDArray[Any]) -> float:
+    """Return the probability of support: the best text counts."""
+    return round(float(rows[:, _STANCES.index(Stance.SUPPORTS)].max()), 4)
+
+
+def _stance(rows: NDArray[Any]) -> Stance:
+    """Return what a judge says of a sentence; ``SILENT``: neither clearly."""
+    supports = _supports(rows)
     contradicts = float(rows[:, _STANCES.index(Stance.CONTRADICTS)].max())
     if supports >= SUPPORTED and supports >= contradicts:
-        return supports, Backing.SUPPORTED
-    if contradicts >= CONTRADICTED:
-        return supports, Backing.CONTRADICTED
-    return supports, Backing.UNSUPPORTED if supports < UNSUPPORTED else Backing.UNCLEAR
+        return Stance.SUPPORTS
+    return Stance.CONTRADICTS if contradicts >= CONTRADICTED else Stance.SILENT

@@ -1,4 +1,4 @@
-"""Words of direction and of population: closed lists that rules compare between a sentence and its quotes."""
+"""Closed lists of words that rules compare between a sentence and its quotes: directions, populations, drugs, near denials."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from posology.text._lexicon import words
+from strategies.compression.checked import drugs
 
 _UP = (
     "increase increases increased increasing rise rises rose risen raise raises raised elevate elevates elevated elevating "
@@ -89,9 +90,7 @@ POPULATIONS: Mapping[str, tuple[int, str]] = MappingProxyType(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 #: "type 1 diabetes", "stage III": a kind by its number
-_KIND = re.compile(
-    r"\b(type|stage|grade|phase)[\s-]+([0-9]{1,2}|[IV]{1,3})(?![\w.])", re.IGNORECASE
-)
+KIND = re.compile(r"\b(type|stage|grade|phase)[\s-]+([0-9]{1,2}|[IV]{1,3})(?![\w.])", re.IGNORECASE)
 _ROMAN = MappingProxyType({"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5"})
 
 
@@ -101,6 +100,51 @@ def populations(text: str) -> frozenset[tuple[int | str, str]]:
     found: set[tuple[int | str, str]] = {
         POPULATIONS[word] for one in _WORD.finditer(text) if (word := one[0].lower()) in POPULATIONS
     }
-    for kind, number in _KIND.findall(text):
+    for kind, number in KIND.findall(text):
         found.add((kind.lower(), _ROMAN.get(number.lower(), number)))
     return frozenset(found)
+
+
+#: other names of a drug → the one that is compared
+ALIASES: Mapping[str, str] = MappingProxyType(
+    dict(
+        pair.split("=")
+        for pair in words(
+            "adrenaline=epinephrine noradrenaline=norepinephrine paracetamol=acetaminophen oestradiol=estradiol "
+            "oestrogen=estrogen clomifene=clomiphene ciclosporin=cyclosporine cyclosporin=cyclosporine frusemide=furosemide "
+            "salbutamol=albuterol pethidine=meperidine lignocaine=lidocaine aciclovir=acyclovir glibenclamide=glyburide "
+            "rifampicin=rifampin thyroxine=levothyroxine acetylsalicylic=aspirin acetylsalicylate=aspirin asa=aspirin "
+            "beclometasone=beclomethasone amoxycillin=amoxicillin cefalexin=cephalexin azidothymidine=zidovudine "
+            "azt=zidovudine bendrofluazide=bendroflumethiazide busulphan=busulfan chlortalidone=chlorthalidone "
+            "colecalciferol=cholecalciferol colestyramine=cholestyramine cotrimoxazole=co-trimoxazole "
+            "indometacin=indomethacin sulphasalazine=sulfasalazine stilboestrol=diethylstilbestrol"
+        )
+    )
+)
+#: classes of drugs, singular: "a beta-blocker" may be any of them
+_CLASSES = words(
+    "aminoglycoside amphetamine antacid anthracycline antibiotic anticholinergic anticoagulant anticonvulsant antidepressant "
+    "antihistamine antihypertensive antimalarial antiplatelet antipsychotic antiretroviral barbiturate benzodiazepine "
+    "beta-blockade beta-blocker biguanide bisphosphonate cephalosporin contraceptive corticosteroid coumarin diuretic "
+    "fluoroquinolone glucocorticoid macrolide neuroleptic nsaid opiate opioid penicillin quinolone statin steroid "
+    "sulfonamide sulfonylurea sulphonylurea tetracycline thiazide triptan vitamin"
+)
+
+#: words that say without a negation that something is not so, or makes no difference
+_NEAR_DENIALS = re.compile(
+    r"\b(?:similar(?:ly)?|compar(?:able|ably)|equivalent|identical|equal(?:ly)?|alike|same|un(?:changed|affected|altered|related)|"
+    r"unlike|in-?significant|non-?significant|ns|absent|only|solely|rare(?:ly)?|seldom|scarce|few|minority|excluded|"
+    r"contraindicated|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9]))(?![^\W_])",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=256)
+def substances(text: str) -> frozenset[str]:
+    """Return the drugs of a text, each by one name; no classes of drugs."""
+    return frozenset(ALIASES.get(one, one) for one in drugs(text) if one not in _CLASSES)
+
+
+def nearly_denies(text: str) -> bool:
+    """Return whether a text says without a negation that something is not so, or makes no difference."""
+    return _NEAR_DENIALS.search(text) is not None

@@ -19,6 +19,7 @@ from posology.types import (
     Backing,
     Call,
     Completion,
+    Difference,
     PlannedCall,
     QuoteForm,
     Rule,
@@ -45,6 +46,7 @@ _PROBLEMS: Mapping[Rule, str] = MappingProxyType(
         Rule.NEGATION: "it negates what its evidence states, or the reverse",
         Rule.DIRECTION: "it states another direction of the effect than its evidence",
         Rule.POPULATION: "it is about other people or animals than its evidence",
+        Rule.INVENTED: "it names an author, a journal, a trial or a drug that no passage names",
     }
 )
 
@@ -176,7 +178,7 @@ def _longest(call: Call) -> Call:
         end=0,
         backing=Backing.UNSUPPORTED,
         probability=None,
-        failed=tuple(Rule),
+        differences=tuple(Difference(rule=rule) for rule in Rule),
     )
     problems = [_problem(NAMED, worst, call.quotes)] * NAMED
     return repair_call(call, filler(call.max_tokens), problems)

@@ -4,6 +4,9 @@ A sentence that stands word for word in a quote passes. Any other must share wor
 comparison and unit, its drugs, its names with digits and its populations from them, and negate and point the same way. A
 quote without a drug has its subject in an earlier sentence, so that the drug may stand anywhere in its passage; likewise
 names with digits and populations. Figures: ``python -m evals.attacks``.
+
+What is seldom a difference is none: small numbers in words ("one in five", "two thirds of"), "about 90 %" for 89 %, other names
+of a drug, classes of drugs, and a negation where the quote says "similar" or "unchanged".
 """
 
 from __future__ import annotations
@@ -11,18 +14,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 
-from posology.text.figures import any_stated, blanked, lacking, names
+from posology.text.figures import Figure, any_stated, blanked, figures, lacking, names
 from posology.text.quotes import Span, locate
-from posology.types import Passage, Rule
-from strategies.compression.checked import drugs, negates_alike, stems, terms
-from strategies.support.lexicon import DIRECTIONS, populations
+from posology.types import Difference, Passage, Rule
+from strategies.compression.checked import denial, parallels, stems, terms
+from strategies.support.inventions import uncited
+from strategies.support.lexicon import (
+    ALIASES,
+    DIRECTIONS,
+    KIND,
+    nearly_denies,
+    populations,
+    substances,
+)
 
 #: content words that a quote shares with its sentence, at least; of a sentence with fewer, all
 LEAST_SHARED = 2
 #: words on either side of a word of direction that say what it is of
 _REACH = 4
+#: largest number that is no figure of a sentence where it is in words: "one of them", "seven of ten"
+_SMALL = 12
+#: relative distance up to which a number is "about" another
+_NEAR = Decimal("0.05")
+_ABOUT = re.compile(
+    r"(?:\b(?:about|around|approximately|roughly|nearly|almost|close to|circa|ca\.)|[~≈])\s*\Z",
+    re.IGNORECASE,
+)
+#: numbers of a side that a finding shows
+_SHOWN = 2
+#: levels of confidence, which are no results
+_CONFIDENCE = frozenset({95, 99})
+_YEARS = range(1900, 2100)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
@@ -30,6 +55,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 class Pointing:
     """A word of direction in a text."""
 
+    word: str
     #: number of its pair
     pair: int
     #: 1 or -1
@@ -52,12 +78,43 @@ def touches(claim: str, sentence: str) -> bool:
 
 
 def around_of(passages: Iterable[Passage]) -> str:
-    """Return titles and texts of passages, in which the subject of their sentences may stand."""
-    return "\n".join(f"{one.title}\n{one.text}" for one in passages)
+    """Return titles, texts and years of passages, in which the subject of their sentences may stand."""
+    return "\n".join(f"{one.title}\n{one.text}\n{one.year or ''}" for one in passages)
 
 
-def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Rule]:
-    """Yield the rules that cost a quote its place as a citation: numbers, drugs, names and negations.
+def opposes(claim: str, sentence: str) -> frozenset[Rule]:
+    """Return the rules by which a sentence speaks of something else than a claim, whatever else is named beside it.
+
+    It has drugs, names or figures of the same kind, and none of those of the claim; or it has the claim's words and negates
+    otherwise. One that has none of them may still be a part of what bears the claim out.
+    """
+    if repeats(claim, [sentence]):
+        return frozenset()
+    found = {
+        rule
+        for rule, wanted, there in (
+            (Rule.DRUG, substances(claim), substances(sentence)),
+            (Rule.NAME, names(claim), names(sentence)),
+        )
+        if wanted and there and not wanted & there
+    }
+    stated = [one for one in figures(uncited(claim)) if one.size not in _CONFIDENCE]
+    units = {one.unit for one in figures(sentence) if one.size not in _CONFIDENCE}
+    if any(one.unit in units for one in stated) and not any_stated(claim, sentence):
+        found.add(Rule.NUMBER)
+    alike = parallels(claim, sentence)
+    if alike and not any(alike):
+        found.add(Rule.NEGATION)
+    return frozenset(found)
+
+
+def denies_like(claim: str, quotes: Sequence[str]) -> bool:
+    """Return whether a quote has nearly all words of a claim, and negates as it does."""
+    return any(any(parallels(claim, one)) for one in quotes)
+
+
+def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Difference]:
+    """Yield the failures that cost a quote its place as a citation: numbers, drugs, names and negations.
 
     Args:
         claim: a sentence in the model's words.
@@ -67,29 +124,47 @@ def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Rule]:
     if repeats(claim, quotes):
         return
     text = "\n\n".join(quotes)
-    if lacking(claim, text):
-        yield Rule.NUMBER
-    if not drugs(claim) <= terms(text if drugs(text) else around):
-        yield Rule.DRUG
-    if not names(claim) <= names(text if names(text) else around):
-        yield Rule.NAME
-    if not negates_alike(claim, text, text):
-        yield Rule.NEGATION
+    if missing := unstated(claim, text, around):
+        yield _other_numbers(claim, missing, text)
+    there = substances(text)
+    known = {ALIASES.get(word, word) for word in terms(text if there else around)}
+    if other := substances(claim) - known:
+        yield Difference(rule=Rule.DRUG, said=_listed(other), quoted=_listed(there))
+    # a source without any name may write it in words
+    there = names(text) or names(around)
+    if there and (other := names(claim) - there):
+        yield Difference(rule=Rule.NAME, said=_listed(other), quoted=_listed(there))
+    if denied := _denied(claim, text):
+        yield denied
 
 
-def failures(claim: str, quotes: Sequence[str], around: str) -> tuple[Rule, ...]:
-    """Return every rule that a claim fails beside its quotes, see :func:`guarded`; none without quotes."""
+def failures(claim: str, quotes: Sequence[str], around: str) -> tuple[Difference, ...]:
+    """Return every failure of a claim beside its quotes, see :func:`guarded`; none without quotes."""
     if not quotes or repeats(claim, quotes):
         return ()
     text = "\n\n".join(quotes)
     found = list(guarded(claim, quotes, around))
     if not any(touches(claim, one) for one in quotes):
-        found.insert(0, Rule.SUBJECT)
-    if _turns(claim, text):
-        found.append(Rule.DIRECTION)
-    if _elsewhere(claim, text, around):
-        found.append(Rule.POPULATION)
+        found.insert(0, Difference(rule=Rule.SUBJECT))
+    found += filter(None, (_turned(claim, text), _elsewhere(claim, text, around)))
     return tuple(found)
+
+
+def unstated(claim: str, text: str, around: str) -> tuple[Figure, ...]:
+    """Return the figures of a claim that a text does not state, without those that may well mean the same.
+
+    A year may be that of the passage.
+    """
+    # "type 2 diabetes" is a population, and "Smith et al. (2013)" a name
+    claim = KIND.sub(lambda kind: " " * len(kind[0]), uncited(claim))
+    there = figures(text)
+    return tuple(
+        one
+        for one in lacking(claim, text)
+        if not _vague(one, claim, there)
+        and not _about(one, claim, there)
+        and not (_is_year(one) and not lacking(str(one.value), around))
+    )
 
 
 @lru_cache(maxsize=256)
@@ -99,6 +174,7 @@ def pointings(text: str) -> tuple[Pointing, ...]:
     said = [one[0].lower() for one in _WORD.finditer(blanked(text))]
     return tuple(
         Pointing(
+            word=word,
             pair=DIRECTIONS[word][0],
             sign=DIRECTIONS[word][1],
             of=stems(" ".join((*said[max(0, i - _REACH) : i], *said[i + 1 : i + 1 + _REACH]))),
@@ -108,23 +184,75 @@ def pointings(text: str) -> tuple[Pointing, ...]:
     )
 
 
-def _turns(claim: str, text: str) -> bool:
-    """Return whether quotes have an opposite direction of the same thing, and never the same direction of it."""
+def _is_year(one: Figure) -> bool:
+    return not one.unit and not one.comparison and one.value in _YEARS
+
+
+def _vague(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
+    """Return whether a figure is a small number in words, and the text has no other of its unit."""
+    if one.size > _SMALL or any(map(str.isdigit, claim[one.number : one.number_end])):
+        return False
+    return not one.unit or all(other.unit != one.unit for other in there)
+
+
+def _about(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
+    """Return whether a figure is called approximate, and the text has one near it."""
+    if not _ABOUT.search(claim, max(0, one.start - 20), one.start):
+        return False
+    return any(
+        other.unit == one.unit and abs(other.value - one.value) <= _NEAR * abs(other.value)
+        for other in there
+    )
+
+
+def _other_numbers(claim: str, missing: Sequence[Figure], text: str) -> Difference:
+    """Return the figures that a text does not state, with its own of the same units that the claim does not state."""
+    units = {one.unit for one in missing}
+    instead = [one for one in lacking(text, claim) if one.unit in units]
+    return Difference(
+        rule=Rule.NUMBER,
+        said=_listed(claim[one.start : one.end] for one in missing[:_SHOWN]),
+        quoted=_listed(text[one.start : one.end] for one in instead[:_SHOWN]),
+    )
+
+
+def _denied(claim: str, text: str) -> Difference | None:
+    """Return a negation that one side lacks: in a sentence of nearly the same words, or anywhere in the quotes."""
+    mine, theirs = denial(claim), denial(text)
+    if mine and not theirs:
+        return None if nearly_denies(text) else Difference(rule=Rule.NEGATION, said=mine)
+    alike = parallels(claim, text)
+    if any(alike) or not alike:
+        return None
+    return Difference(rule=Rule.NEGATION, said=mine, quoted=theirs)
+
+
+def _turned(claim: str, text: str) -> Difference | None:
+    """Return an opposite direction of the same thing in quotes that never have the same direction of it."""
     there = pointings(text)
     for mine in pointings(claim):
         alike = [one for one in there if one.pair == mine.pair and one.of & mine.of]
         if alike and all(one.sign != mine.sign for one in alike):
-            return True
-    return False
+            return Difference(rule=Rule.DIRECTION, said=mine.word, quoted=alike[0].word)
+    return None
 
 
-def _elsewhere(claim: str, text: str, around: str) -> bool:
-    """Return whether a claim names a population of a group of which the quotes, or else their passages, name others."""
-    for group, name in populations(claim):
+def _elsewhere(claim: str, text: str, around: str) -> Difference | None:
+    """Return a population of a group of which the quotes, or else their passages, name others."""
+    for group, name in sorted(populations(claim), key=str):
         for source in (text, around):
             there = {other for kind, other in populations(source) if kind == group}
             if name in there:
                 break
             if there:
-                return True
-    return False
+                kind = f"{group} " if isinstance(group, str) else ""
+                return Difference(
+                    rule=Rule.POPULATION,
+                    said=f"{kind}{name}",
+                    quoted=_listed(f"{kind}{one}" for one in there),
+                )
+    return None
+
+
+def _listed(some: Iterable[str]) -> str:
+    return " and ".join(sorted(some)) if isinstance(some, set | frozenset) else " and ".join(some)

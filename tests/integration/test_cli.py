@@ -256,9 +256,13 @@ def test_a_copied_quote_is_found_where_it_is_if_copies_are_asked_for(
     ("quotes", "text"),
     [
         ("copied", copied(quote="Aspirin doubled the risk of stroke.")),
-        ("sentences", reply(sentence="Aspirin doubled the risk of stroke.")),
+        # no sentence that is shown says it
+        (
+            "sentences",
+            reply("Aspirin cured stroke in women.", "Aspirin doubled the risk of stroke."),
+        ),
         # a sentence that is shown, and says something else
-        ("sentences", reply(sentence="The dose was 75 mg.")),
+        ("sentences", reply("Aspirin cured stroke in women.", "The dose was 75 mg.")),
     ],
 )
 def test_an_invented_quote_leaves_the_answer_unsupported(
@@ -268,6 +272,18 @@ def test_an_invented_quote_leaves_the_answer_unsupported(
     asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:gpt-4o-mini")
     out = published(cli(*asked, POSOLOGY_QUOTES=quotes, **openai(served)), "ask")
     assert (out["status"], out["dropped_quotes"], out["evidence"]) == ("unsupported", 1, [])
+
+
+def test_a_statement_of_a_shown_sentence_is_cited_from_there_whatever_it_names(
+    cli: Cli, stub: Script
+) -> None:
+    served = stub(Reply(text=reply(sentence="The dose was 75 mg.")))
+    asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:gpt-4o-mini")
+    out = published(cli(*asked, **openai(served)), "ask")
+    assert (out["status"], out["dropped_quotes"]) == ("answered", 1)
+    assert [one["quote"] for one in out["evidence"]] == [SENTENCE]
+    (sentence,) = out["support"]["sentences"]
+    assert [one["quote"] for one in sentence["refused"]] == ["The dose was 75 mg."]
 
 
 def test_a_refusal_is_an_answer(cli: Cli, stub: Script) -> None:

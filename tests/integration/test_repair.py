@@ -233,7 +233,9 @@ async def test_else_the_first_answer_is_marked_and_the_model_is_not_asked_again(
     assert made.text.startswith(WRONG.removesuffix("."))
     assert made.support is not None
     assert (made.support.repair, made.support.unsupported) == (repair, 1)
-    assert made.notes[-1] == "1 of 1 sentences is not supported by its quotes."
+    assert made.notes[-1] == (
+        "1 of 1 sentences differs from its quotes or has none; the difference is in brackets."
+    )
     # one call, which may be tried again, or asked for its structure
     repairs = [call for call in model.calls if call.stage is Stage.REPAIR]
     assert len({call.messages[:4] for call in repairs}) == 1

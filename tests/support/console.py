@@ -16,6 +16,7 @@ from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.published.answers import (
     AskOutput,
+    DifferenceOutput,
     Disagreement,
     Evidence,
     FaultyQuoteOutput,
@@ -39,6 +40,7 @@ from posology.types import (
     Outcome,
     QuoteFault,
     Resolution,
+    Rule,
     SentenceRole,
 )
 from posology.types.flags import FlagKind
@@ -121,7 +123,12 @@ def answered(extra: str = "") -> AskOutput:
                 ),
                 SentenceSupportOutput(
                     start=end + 1, end=len(text), backing=Backing.UNSUPPORTED, probability=0.08, evidence=(0,),
-                    failed=(), disagrees=False,
+                    failed=(Rule.NUMBER,), disagrees=False,
+                    differences=(
+                        DifferenceOutput(
+                            rule=Rule.NUMBER, said="21 %", quoted="12 %", words="the quote says 12 %, the sentence 21 %"
+                        ),
+                    ),
                 ),
             ),
             unsupported=1,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from orchestrator.rendering.markdown import inert, remarks, sources
-from orchestrator.rendering.sources import cited, link, mark, outcome
+from orchestrator.rendering.sources import cited, link, mark, outcome, verdict
 from orchestrator.rendering.words import safe
 from posology.published.answers import AskOutput, Source, Status
 from posology.published.calls import UsageOutput
@@ -93,8 +93,8 @@ def _lines(out: AskOutput) -> Iterator[str]:
     if out.status is Status.UNSUPPORTED or not out.judged:
         yield f"**{inert(outcome(out))}**"
         yield ""
-    if out.choice is not None:
-        yield f"**{_plain(out.choice)}**"
+    if said := verdict(out):
+        yield f"**{_plain(said)}**"
         yield ""
     yield _body(out)
     if out.evidence:

@@ -28,17 +28,26 @@ from orchestrator.rendering.evidence import table
 from orchestrator.rendering.exports import export_answer, export_rows
 from orchestrator.rendering.kinds import Format
 from orchestrator.rendering.markdown import answer_as_markdown, escaped, search_as_markdown
-from orchestrator.rendering.sources import answer_text, cited, link
+from orchestrator.rendering.sources import answer_text, cited, link, mark, verdict
 from orchestrator.rendering.text import answer_as_text, search_as_text
 from orchestrator.rendering.words import safe
 from posology.corpus.references.latex import plain_of
-from posology.published.answers import AskOutput, CoverageOutput, Evidence, Ranked, Source, Status
+from posology.published.answers import (
+    AskOutput,
+    CoverageOutput,
+    DifferenceOutput,
+    Evidence,
+    Ranked,
+    SentenceSupportOutput,
+    Source,
+    Status,
+)
 from posology.published.calls import ErrorBody, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import Found, SearchOutput
 from posology.text.sentences import split
-from posology.types import Form, JobState, Passage, Retrieved
+from posology.types import Backing, Form, JobState, Passage, Retrieved, Rule
 
 WORDS = st.text(
     st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=40
@@ -472,3 +481,43 @@ def test_passages_that_were_not_read_whole_are_named() -> None:
     assert unread([whole]) == ()
     (remark,) = unread([whole, partly])
     assert "files: b." in remark
+
+
+@pytest.mark.parametrize(
+    ("backing", "evidence", "failed", "words", "shown"),
+    [
+        (Backing.SUPPORTED, (0,), (), (), ""),
+        # a judge's word alone, of this version and of older ones
+        (Backing.UNCLEAR, (0,), (), (), ""),
+        (Backing.CONTRADICTED, (0,), (), (), ""),
+        (Backing.UNSUPPORTED, (0,), (Rule.SUBJECT,), (), ""),
+        (Backing.UNSUPPORTED, (), (), (), " (no quote behind it)"),
+        (Backing.UNCLEAR, (0,), (Rule.NUMBER,), ("no quote says 5 mg",), " (no quote says 5 mg)"),
+        # stored before differences had words
+        (
+            Backing.CONTRADICTED,
+            (0,),
+            (Rule.NUMBER, Rule.NAME),
+            (),
+            " (differs from its quotes: number)",
+        ),
+    ],
+)
+def test_a_sentence_is_marked_by_what_rules_found_and_not_by_a_judges_doubt(
+    backing: Backing,
+    evidence: tuple[int, ...],
+    failed: tuple[Rule, ...],
+    words: tuple[str, ...],
+    shown: str,
+) -> None:
+    one = SentenceSupportOutput(
+        start=0, end=1, backing=backing, probability=0.1, evidence=evidence, failed=failed, disagrees=False,
+        differences=tuple(DifferenceOutput(rule=Rule.NUMBER, said="", quoted="", words=said) for said in words),
+    )  # fmt: skip
+    assert mark(one) == shown
+
+
+def test_a_verdict_that_the_words_gainsay_is_marked_in_the_text() -> None:
+    out = answer(answer="Yes, it does.", choice="no", worded="yes")
+    assert verdict(out) == "no (its words say yes)"
+    assert "no (its words say yes)  Yes, it does." in answer_as_text(out)

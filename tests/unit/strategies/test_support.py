@@ -12,6 +12,7 @@ from posology.types import (
     Answer,
     Backing,
     Citation,
+    Difference,
     Excerpt,
     Passage,
     Refusal,
@@ -73,9 +74,9 @@ LOWERED = ("Mortality fell with aspirin.", ["1.2"])
     [
         (0.9, 0.05, Backing.SUPPORTED, False),
         (0.4, 0.1, Backing.UNCLEAR, False),
-        (0.1, 0.2, Backing.UNSUPPORTED, False),
-        # no rule objects
-        (0.1, 0.8, Backing.CONTRADICTED, True),
+        # no rule objects, and a judge alone is not believed
+        (0.1, 0.2, Backing.UNCLEAR, False),
+        (0.1, 0.8, Backing.UNCLEAR, True),
     ],
 )
 def test_the_judge_decides_where_no_rule_objects(
@@ -110,7 +111,7 @@ def test_a_sentence_with_another_number_or_direction_is_never_called_supported(
 
 @pytest.mark.parametrize(
     ("supports", "backing", "disagrees"),
-    [(0.9, Backing.SUPPORTED, True), (0.4, Backing.UNSUPPORTED, False)],
+    [(0.9, Backing.SUPPORTED, True), (0.4, Backing.UNCLEAR, False)],
 )
 def test_other_words_than_the_quotes_are_left_to_the_judge(
     supports: float, backing: Backing, disagrees: bool
@@ -146,7 +147,7 @@ def test_a_sentence_that_repeats_its_quote_is_not_judged() -> None:
     answer = said(("It did not prevent pneumonia.", ["1.3"]), LOWERED)
     found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
     assert found is not None
-    assert [one.backing for one in found.sentences] == [Backing.SUPPORTED, Backing.CONTRADICTED]
+    assert [one.backing for one in found.sentences] == [Backing.SUPPORTED, Backing.UNCLEAR]
     assert found.judge == "scripted"
     assert [claim for claim, _ in judge.pairs] == ["Mortality fell with aspirin."]
 
@@ -232,7 +233,9 @@ def test_mark_counts_what_is_not_supported() -> None:
     found = marked(said(*MIXED), "mark")
     assert isinstance(found, Answer)
     assert found.text == said(*MIXED).text
-    assert found.notes[-1] == "1 of 3 sentences is not supported by its quotes."
+    assert found.notes[-1] == (
+        "1 of 3 sentences differs from its quotes or has none; the difference is in brackets."
+    )
 
 
 def test_drop_leaves_out_what_is_not_supported() -> None:
@@ -245,14 +248,18 @@ def test_drop_leaves_out_what_is_not_supported() -> None:
         "It did not prevent pneumonia [n:1].",
     ]
     assert (found.support.unsupported, found.support.removed) == (0, 1)
-    assert found.notes[-1] == "1 of 3 sentences is left out: the quotes do not support it."
+    assert found.notes[-1] == (
+        "1 of 3 sentences is left out: it differs from its quotes or has none."
+    )
     assert [one.citations for one in found.statements] == [(0,), (1,)]
 
 
 def test_drop_never_leaves_an_empty_answer() -> None:
     found = marked(said(("Aspirin raised mortality.", ["1.2"])), "drop")
     assert isinstance(found, Refusal)
-    assert found.reason == "No sentence of the model's answer is supported by its quotes."
+    assert (
+        found.reason == "Every sentence of the model's answer differs from its quotes or has none."
+    )
 
 
 def test_an_answer_in_another_language_is_not_checked() -> None:
@@ -277,29 +284,101 @@ AROUND = f"Metformin and survival\n{QUOTE}"
     [
         ("Metformin increased survival.", ()),
         ("Metformin 500 mg enhanced the survival of women.", ()),
+        # what seldom is a difference
+        ("Metformin, about 490 mg, increased survival in one of the groups.", ()),
         ("Metformin 850 mg increased survival.", (Rule.NUMBER,)),
         ("Metformin 500 g increased survival.", (Rule.NUMBER,)),
         ("Survival increased with 500 mg of glipizide.", (Rule.DRUG,)),
         ("Metformin did not increase survival of women with diabetes.", (Rule.NEGATION,)),
         ("Metformin decreased survival.", (Rule.DIRECTION,)),
         ("Metformin increased survival of men.", (Rule.POPULATION,)),
-        ("Metformin increased survival in type 1 diabetes.", (Rule.NUMBER, Rule.POPULATION)),
+        ("Metformin increased survival in type 1 diabetes.", (Rule.POPULATION,)),
         ("Helmets protect elephants.", (Rule.SUBJECT,)),
         # the quotes name no species, so that the rule has nothing to compare
         ("Metformin increased survival of mice.", ()),
     ],
 )
 def test_rules(claim: str, failed: tuple[Rule, ...]) -> None:
-    assert failures(claim, [QUOTE], AROUND) == failed
+    assert tuple(one.rule for one in failures(claim, [QUOTE], AROUND)) == failed
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "words"),
+    [
+        (
+            "Mortality fell by 21 %.",
+            "Mortality fell by 12 %.",
+            "the quote says 12 %, the sentence 21 %",
+        ),
+        ("Mortality fell by 21 %.", "Mortality fell.", "no quote says 21 %"),
+        (
+            "Adults survived with it.",
+            "Children survived with it.",
+            "the quote is on children, the sentence on adults",
+        ),
+        (
+            "It reduced survival.",
+            "It increased survival.",
+            "the quote says increased, the sentence reduced",
+        ),
+        (
+            "It increased survival.",
+            "It did not increase survival.",
+            "the quote says “not”, the sentence does not",
+        ),
+        (
+            "It did not increase survival.",
+            "It increased survival.",
+            "the sentence says “not”, the quote does not",
+        ),
+        (
+            "Warfarin raised survival.",
+            "Aspirin raised survival.",
+            "the quote names aspirin, the sentence warfarin",
+        ),
+        (
+            "It helps in type 1 diabetes.",
+            "It helps in type 2 diabetes.",
+            "the quote is on type 2, the sentence on type 1",
+        ),
+        ("Groups did not differ in survival.", "Survival of the groups was similar.", None),
+        ("Paracetamol eased pain.", "Acetaminophen eased pain.", None),
+    ],
+)
+def test_what_a_rule_finds_is_said_in_words_with_both_sides(
+    claim: str, quote: str, words: str | None
+) -> None:
+    found = [str(one) for one in failures(claim, [quote], quote) if one.rule.objects]
+    assert found == ([words] if words else [])
+
+
+def test_two_negations_are_not_said_to_be_one() -> None:
+    both = Difference(rule=Rule.NEGATION, said="not", quoted="no")
+    assert str(both) == "the sentence and the quote negate something else"
+
+
+def test_a_name_that_no_passage_has_is_found_and_no_judge_outvotes_it() -> None:
+    answer = said(("Wang et al. (2013) found that aspirin lowered mortality by 20%.", ["1.2"]))
+    (one,) = judged(answer, 0.99).sentences
+    # the year of a citation is no figure: the sentence that it names stands
+    assert one.citations == (0,)
+    assert one.backing is Backing.UNSUPPORTED
+    assert list(map(str, one.differences)) == ["no shown passage names Wang et al. (2013)"]
+
+
+def test_sentences_that_were_refused_are_recorded() -> None:
+    answer = said(("Aspirin lowered mortality by 20%.", ["1.2", "1.4"]))
+    (one,) = judged(answer).sentences
+    assert one.backing is Backing.SUPPORTED
+    assert [quote.quote for quote in one.refused] == ["Costs were not measured."]
 
 
 def test_a_population_may_stand_anywhere_in_the_passage_if_the_quote_names_none() -> None:
     quotes = ["Survival was longer with metformin."]
     around = f"A trial in children\n{quotes[0]}"
     assert failures("Metformin prolonged the survival of children.", quotes, around) == ()
-    assert failures("Metformin prolonged the survival of adults.", quotes, around) == (
-        Rule.POPULATION,
-    )
+    (found,) = failures("Metformin prolonged the survival of adults.", quotes, around)
+    assert (found.rule, found.said, found.quoted) == (Rule.POPULATION, "adults", "children")
 
 
 @given(st.text(max_size=120), st.sampled_from([[], ["1.1"], ["1.2", "1.3"], ["9.9"]]))

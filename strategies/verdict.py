@@ -1,0 +1,70 @@
+"""The verdict of a reply, and whether its words give another one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from posology.types import Form, Query
+
+#: "Yes, …", "No.", but not "No difference was found"
+_WORD = re.compile(r"\W*(yes|no|maybe)\b\W*?(?:[,.;:!–—]|\s-|\Z)", re.IGNORECASE)
+#: "B.", "(B)", "Option B", "The answer is B", but not "A meta-analysis"
+_LETTER = re.compile(
+    r"\W*(?:(?:the\s+)?(?:correct\s+|best\s+)?(?:answer|option|choice)(?:\s+is)?:?\s+\(?([A-E])\b|\(([A-E])\)|([A-E])(?:[.):]|\Z))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """The verdict of a reply."""
+
+    #: one of the question's choices; ``None``: it asks for none, or the reply gives none
+    choice: str | None
+    #: the verdict of its first words, where that is another one; ``None``: they give the same or none
+    worded: str | None
+    notes: tuple[str, ...] = ()
+
+
+def verdict_of(query: Query, choice: str | None, text: str) -> Verdict:
+    """Return the verdict of a reply, with a remark where it has none of its own, or its words give another one.
+
+    Args:
+        query: the question.
+        choice: verdict of the reply.
+        text: its answer in words.
+    """
+    if not query.choices:
+        return Verdict(choice=None, worded=None)
+    worded = _worded(query, text)
+    if choice not in query.choices:
+        if worded in query.choices:
+            taken = f"The reply has no verdict of its own: “{worded}” is how its answer begins."
+            return Verdict(choice=worded, worded=None, notes=(taken,))
+        missing = f"The model gave no verdict of {', '.join(query.choices)}."
+        return Verdict(choice=None, worded=None, notes=(missing,))
+    if worded in (None, choice):
+        return Verdict(choice=choice, worded=None)
+    differs = f"Words and verdict differ: the answer begins with “{worded}”, and the verdict is “{choice}”."
+    return Verdict(choice=choice, worded=worded, notes=(differs,))
+
+
+def _worded(query: Query, text: str) -> str | None:
+    """Return the verdict that a text begins with; ``None``: none."""
+    if query.form is not Form.CHOICE:
+        found = _WORD.match(text)
+        return found[1].lower() if found else None
+    if found := _LETTER.match(text):
+        return (found[1] or found[2] or found[3]).upper()
+    start = text.strip().casefold()
+    for option in sorted(query.options, key=lambda one: -len(one.text)):
+        said = option.text.strip().rstrip(".").casefold()
+        # "Aspirin was worse than B" begins with an option, and is for another
+        if (
+            said
+            and start.startswith(said)
+            and start[len(said) :].lstrip()[:1] in ("", ".", ";", ":")
+        ):
+            return option.label
+    return None

@@ -1,0 +1,52 @@
+"""What a model says twice is shown once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies.repeats import once, unlooped
+from tests.support.growth import MOST, growth
+
+CLAUSE = "aspirin reduces the risk of preeclampsia"
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("It helps. Costs rose. IT  helps!", "It helps. Costs rose."),
+        ("The risk was lower. Also, risk is lower.", "The risk was lower."),
+        # numbers, signs, negations and directions count
+        ("It was 5 mg. It was 50 mg.", None),
+        ("It was < 5 mg. It was 5 mg.", None),
+        ("It helps. It does not help.", None),
+        ("A is better than B. B is better than A.", None),
+        ("It fell by 5 kg. It fell to 5 kg.", None),
+        (f"Yes, {CLAUSE}, {CLAUSE}, {CLAUSE}.", f"Yes, {CLAUSE}."),
+        # a reply that was cut within a round
+        (f"Yes, {CLAUSE}, {CLAUSE}, {CLAUSE}, aspirin reduces the", f"Yes, {CLAUSE}."),
+        (f"{CLAUSE}, and it is safe, " * 4, f"{CLAUSE}, and it is safe."),
+        # twice may be meant
+        (f"In women, {CLAUSE}, {CLAUSE}.", None),
+        ("In A, five of ten died, in B, five of ten died, in C, five of ten died.", None),
+        ("Doses were 5 mg, 5 mg, 5 mg.", None),
+        ("", None),
+    ],
+)
+def test_repetitions_are_left_out(text: str, short: str | None) -> None:
+    assert once(text) == (text if short is None else short)
+
+
+@given(st.text(max_size=200))
+def test_a_text_without_repetitions_stays_as_it_is_and_a_second_pass_changes_nothing(
+    text: str,
+) -> None:
+    short = once(text)
+    assert len(short) <= len(text) + 1
+    assert unlooped(short) in (short, unlooped(unlooped(short)))
+
+
+@pytest.mark.parametrize("part", [" ", "and ", "a, ", "It helps. ", "a b c, d, "])
+def test_the_time_grows_with_the_text(part: str) -> None:
+    assert growth(lambda n: once(part * n), 500) < MOST
