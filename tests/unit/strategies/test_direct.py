@@ -204,13 +204,22 @@ async def test_a_filtered_reply_is_a_refusal() -> None:
     assert "safety" in refusal.reason
 
 
-@pytest.mark.parametrize(("choice", "notes"), [("yes", 0), (None, 1)])
-async def test_a_missing_verdict_is_said(choice: str | None, notes: int) -> None:
+@pytest.mark.parametrize(
+    ("text", "choice", "found", "notes"),
+    [
+        ("Yes.", "yes", "yes", 0),
+        ("Yes.", None, "yes", 1),
+        ("It is given at once.", None, None, 1),
+    ],
+)
+async def test_a_missing_verdict_is_taken_from_the_first_words_or_said(
+    text: str, choice: str | None, found: str | None, notes: int
+) -> None:
     asked = make_query("Is aspirin given at once?", form="yes_no")
-    given = reply("Yes.", ("P1", "Aspirin 300 mg is given at once."), choice=choice)
+    given = reply(text, ("P1", "Aspirin 300 mg is given at once."), choice=choice)
     answer = await Direct()(task(ASPIRIN, query=asked), Structured(ScriptedModel([given])))
     assert isinstance(answer, Answer)
-    assert answer.choice == choice
+    assert answer.choice == found
     assert len(answer.notes) == notes
 
 

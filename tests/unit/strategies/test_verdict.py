@@ -48,8 +48,11 @@ def test_options(text: str, worded: str | None) -> None:
     assert verdict_of(OPTIONS, "A", text).worded == worded
 
 
-def test_without_a_verdict_nothing_is_marked_but_said() -> None:
+def test_without_a_verdict_of_its_own_a_reply_has_that_of_its_first_words() -> None:
     found = verdict_of(YES_NO, None, "Yes, it does.")
-    assert (found.choice, found.worded) == (None, None)
-    assert found.notes == ("The model gave no verdict of yes, no, maybe.",)
+    assert (found.choice, found.worded) == ("yes", None)
+    assert found.notes == ("The reply has no verdict of its own: “yes” is how its answer begins.",)
+    other = verdict_of(YES_NO, None, "It does.")
+    assert (other.choice, other.worded) == (None, None)
+    assert other.notes == ("The model gave no verdict of yes, no, maybe.",)
     assert verdict_of(make_query("Why?"), "yes", "Yes.").notes == ()
