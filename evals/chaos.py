@@ -42,7 +42,7 @@ from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
 from posology.types import Outcome
 
-FAULTS = Faults(latency=(0.5, 1.5), rate_limited=0.02, errors=0.01, cuts=0.005)
+FAULTS = Faults(latency=(0.5, 1.5), rate_limited=0.02, errors=0.01, cuts=0.005, breaks=0.01)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,7 +172,12 @@ def compare(
 ) -> Outcomes:
     """Hold the provider's own ledger against the account."""
     billed = Counter(e["client_id"] for e in ledger if e["finished"])
-    answered = {a.id for a in attempts if a.outcome in (Outcome.OK, Outcome.UNUSABLE)}
+    # a reply that broke off is unusable, and its usage did not come
+    answered = {
+        a.id
+        for a in attempts
+        if a.outcome is Outcome.OK or (a.outcome is Outcome.UNUSABLE and a.usage is not None)
+    }
     unknown = {a.id for a in attempts if a.usage is None}
     wrong = []
     if twice := [i for i, n in billed.items() if n > 1]:

@@ -18,7 +18,7 @@ import anyio
 from posology.seams import Bound, Meter, Recall
 from posology.types import Call, Completion, Lane
 
-#: seconds that an attempt waits for budget: longer than a call takes, after which its reservation is settled
+#: seconds that an attempt waits for budget: longer than most calls take, after which their reservations are settled
 WAIT_TIMEOUT = 90.0
 #: seconds for which a caller without a deadline waits for capacity: the default deadline of a job
 CAPACITY_TIMEOUT = 900.0

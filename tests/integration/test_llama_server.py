@@ -19,6 +19,9 @@ from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import ContextTooLong, NothingRead, TruncatedReply, UnusableReply
 from posology.llm.accounting import Account
+from posology.llm.calls import ReplyProgress
+from posology.llm.pace import LOCAL
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.schema import response_schema
 from posology.query import make_query
 from posology.seams import Complete, Send, Strategy
@@ -281,6 +284,32 @@ async def test_bytes_that_are_no_text_are_an_unusable_reply(folder: Path) -> Non
             # none is made twice; what the server does not tell the tokens of is charged at its bound
             assert len(rig.account.attempts) == 20
             assert rig.account.unknown == found["advised"]
+
+
+async def test_a_stream_is_the_reply_as_a_whole_and_says_how_far_it_is(server: Llama) -> None:
+    """Temperature 0 writes the same text again; the server counts the prompt before it writes."""
+    call = a_call("Does it work?", *SCHEMAS[0], 300)
+    told: list[ReplyProgress] = []
+    found = []
+    for stream in (True, False):
+        adapter = OpenAIAdapter(
+            api_key="none",
+            base_url=server.base_url,
+            min_tokens_per_second=LOCAL,
+            stream=stream,
+        )
+        found.append(await adapter.telling(lambda _, now: told.append(now))(call))
+        await adapter.aclose()
+    streamed, whole = found
+    assert (streamed.text, streamed.finish) == (whole.text, whole.finish)
+    assert streamed.usage is not None
+    assert whole.usage is not None
+    # the second time, the server has the prompt in its cache
+    assert streamed.usage.total_input == whole.usage.total_input == told[-1].prompt
+    assert streamed.usage.total_output == whole.usage.total_output
+    reading = [now.read for now in told if not now.written]
+    assert reading[-1] == told[-1].prompt
+    assert told[-1].written > 0
 
 
 async def a_run(rig: Rig, questions: int) -> Counter[str]:

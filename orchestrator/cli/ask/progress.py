@@ -49,7 +49,7 @@ def line(stage: Stage, now: ReplyProgress) -> str:
     """Return what a model does, and how far it is."""
     verb = _VERBS.get(stage, str(stage))
     if now.written:
-        return f"{verb} · {now.written:,} tokens written"
+        return f"{verb} · {now.written:,} token{'s' if now.written > 1 else ''} written"
     if now.prompt is not None and now.read is not None:
         return f"{verb} · {now.read:,} of {now.prompt:,} prompt tokens read"
     return verb

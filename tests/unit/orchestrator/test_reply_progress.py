@@ -31,6 +31,7 @@ CALL = Call(
             "answering · 1,240 of 2,913 prompt tokens read",
         ),
         (Stage.EXTRACT, ReplyProgress(prompt=9, read=9, written=64), "reading · 64 tokens written"),
+        (Stage.REDUCE, ReplyProgress(written=1), "combining · 1 token written"),
         (Stage.LABEL, ReplyProgress(written=1_200), "label · 1,200 tokens written"),
     ],
 )

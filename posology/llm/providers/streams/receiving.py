@@ -111,22 +111,51 @@ async def receive(
     Raises:
         NoReply: the stream holds something else than events, or is too long.
     """
-    assembly, ended = incoming.assembly, time.monotonic()
-    set_at, before, waits = -math.inf, math.nan, 0
+    assembly, gathering = incoming.assembly, _Gathering()
     with anyio.CancelScope(deadline=began + first) as silence:
+        patience = _Patience(silence)
         async for piece in pieces:
-            now = time.monotonic()
+            alone = gathering.came_alone()
             incoming.feed(piece)
             wait = _CLOSING if assembly.done else between if assembly.began else first
-            # moving a deadline costs as much as reading an event
-            if wait != before or now - set_at > wait * _SLACK:
-                silence.deadline, set_at, before = anyio.current_time() + wait, now, wait
+            patience.renew(wait)
             if told is not None and incoming.streamed:
                 told(assembly.progress)
-            waited = now - ended > _WAITED
-            waits += waited
-            if waited and waits > _FEW and not assembly.finished:
+            if alone and not assembly.finished:
                 await anyio.sleep(min(_PAUSE, wait / 10))
-            ended = time.monotonic()
+            gathering.next()
         incoming.end()
     return not silence.cancelled_caught
+
+
+class _Patience:
+    """The deadline of a silence, which is moved rarely: that costs as much as reading an event."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._wait, self._set = math.nan, -math.inf
+
+    def renew(self, wait: float) -> None:
+        """Allow a number of seconds from now on, :data:`_SLACK` apart."""
+        now = time.monotonic()
+        if wait != self._wait or now - self._set > wait * _SLACK:
+            self._scope.deadline = anyio.current_time() + wait
+            self._wait, self._set = wait, now
+
+
+class _Gathering:
+    """Tells when pieces come one by one over the network, see :data:`_PAUSE`."""
+
+    def __init__(self) -> None:
+        self._asked, self._alone = time.monotonic(), 0
+
+    def came_alone(self) -> bool:
+        """Return whether a piece had to be waited for, as a few before it."""
+        if time.monotonic() - self._asked <= _WAITED:
+            return False
+        self._alone += 1
+        return self._alone > _FEW
+
+    def next(self) -> None:
+        """Note that the next piece is asked for."""
+        self._asked = time.monotonic()
