@@ -163,8 +163,9 @@ class Fields(BaseModel):
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     """Maximum attempts at a model call, including the first. Default: 4."""
     concurrency: int | None = Field(default=None, ge=1, alias="POSOLOGY_CONCURRENCY")
-    """Maximum concurrent model calls of each process for each provider; fewer if the provider refuses some. Default: 16, and
-    up to 512 as far as a provider's replies say that its limits allow it."""
+    """Maximum concurrent model calls of each process for each provider; fewer if the provider refuses some, or a local
+    server has fewer slots. Default: 16, and up to 512 as far as a provider's replies say that its limits allow it; the
+    slots of llama.cpp, and 1 for `ollama:`, `lmstudio:` and `gguf:`."""
     max_tokens: int | None = Field(
         default=None, ge=MIN_TOKENS, le=MAX_TOKENS, alias="POSOLOGY_MAX_TOKENS"
     )
