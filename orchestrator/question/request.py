@@ -29,6 +29,7 @@ from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEA
 from posology.llm.models.effort import check_effort
 from posology.llm.models.families import check_lane, lane_or_standard, tier_of
 from posology.llm.models.names import model_forms, parse
+from posology.llm.providers.local.kinds import GGUF
 from posology.published.base import Described, dollars_text
 from posology.query import make_query
 from posology.types import (
@@ -439,6 +440,21 @@ class SearchRequest(Sent):
         return make_query(self.query, field="query")
 
 
+def check_file(model: str, settings: Settings) -> None:
+    """Check that a request to the queue names no other file of a model than the settings do.
+
+    Whoever may send requests is not whoever owns the machine: a file would be opened and loaded at its word.
+
+    Raises:
+        InvalidQuery: it does.
+    """
+    if parse(model).provider == GGUF.name and model != settings.model:
+        raise InvalidQuery(
+            "a file of a model is the operator's choice: set POSOLOGY_MODEL to it, and send no model",
+            field="model",
+        )
+
+
 class JobRequest(AskRequest):
     """A question for the queue, and how to answer it."""
 
@@ -465,6 +481,7 @@ class JobRequest(AskRequest):
             UnknownModel: the provider is unknown, or the name has no provider.
         """
         request = self.to_request(settings)
+        check_file(request.model, settings)
         seconds = self.deadline_seconds
         if "deadline_seconds" not in self.model_fields_set:
             seconds = LANE_DEADLINE if tier_of(request.tier) == "batch" else deadline or seconds

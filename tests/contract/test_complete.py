@@ -104,7 +104,9 @@ def open_complete(request: pytest.FixtureRequest, opened: AsyncExitStack) -> Ope
             isinstance(s, Hang) or (isinstance(s, Reply) and (s.latency or s.drip)) for s in script
         )
         timeout = TIMEOUT if silent else 60.0
-        adapter = adapter_to(request.param, stub, timeout=timeout)
+        # a stream that drips is not silent: the deadline of its call ends it
+        drips = any(isinstance(s, Reply) and s.drip for s in script)
+        adapter = adapter_to(request.param, stub, timeout=timeout, stream=not drips)
         opened.push_async_callback(adapter.aclose)
         return adapter, call_to(f"{request.param}:{NAMES.get(request.param, 'm')}")
 

@@ -105,7 +105,8 @@ def call_to(model: str, stage: Stage, **changes: Any) -> Call:
 
 
 async def sent(call: Call, **options: Any) -> Body:
-    """The body that a provider receives."""
+    """The body that a provider receives, of a reply as a whole: what a stream adds is tested apart."""
+    options = {"stream": False, **options}
     with StubProvider([Reply(text='{"verdict": "yes"}')]) as stub:
         adapter: OpenAIAdapter | AnthropicAdapter
         if call.model.startswith("openai:"):

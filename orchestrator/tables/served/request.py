@@ -14,6 +14,7 @@ from orchestrator.question.request import (
     Model,
     SearchRequest,
     Text,
+    check_file,
 )
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
 from orchestrator.tables.request import FieldsRequest
@@ -67,6 +68,7 @@ class TableRequest(FieldsRequest):
         # the defaults of a question, and the same check of efforts
         found = AskRequest.parse({"question": "?", "tier": "standard", **asked})
         request = found.to_request(settings)
+        check_file(request.model, settings)
         return self.model_copy(
             update={
                 "model": request.model,

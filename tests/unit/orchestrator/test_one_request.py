@@ -21,6 +21,9 @@ from orchestrator.question.request import (
     FiltersRequest,
     JobRequest,
 )
+from orchestrator.settings import Settings
+from orchestrator.tables.served.request import TableRequest
+from posology.errors import InvalidQuery
 from posology.published.base import descriptions
 from strategies import STRATEGIES
 
@@ -116,3 +119,14 @@ def test_a_job_asks_what_a_question_in_process_asks() -> None:
     assert only == {"deadline_seconds", "fetch"}
     for name, field in AskRequest.model_fields.items():
         assert repr(JobRequest.model_fields[name]) == repr(field)
+
+
+@pytest.mark.parametrize("asked", [JobRequest, TableRequest])
+def test_a_request_to_the_queue_names_no_file_of_its_own(asked: Any) -> None:
+    """Whoever has a key may not have the workers open any file."""
+    own = Settings(model="gguf:/models/own.gguf")
+    given = {"question": "Does it?"} if asked is JobRequest else {"documents": ["pmid:1"]}
+    with pytest.raises(InvalidQuery, match="operator's choice"):
+        asked.model_validate({**given, "model": "gguf:/etc/passwd"}).settled(own)
+    for model in ({}, {"model": own.model}):
+        assert asked.model_validate({**given, **model}).settled(own).model == own.model
