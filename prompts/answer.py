@@ -33,7 +33,7 @@ _NAMES: Final[Mapping[str, Any]] = {
     "serialization_alias": "verdict",
 }
 #: one of the question's choices
-Verdict = Annotated[str | None, Field(**_NAMES)]
+Verdict = Annotated[str | None, Field(default=None, **_NAMES)]
 
 
 class Quote(ReplyForm):

@@ -219,7 +219,7 @@ SECTIONS = (
             ),
             Entry(
                 name="doctor",
-                help="Check Python, configuration, Redis, disk, memory, encoder, index, keys, model, network and ports, each with its remedy.",
+                help="Check Python, configuration, Redis, disk, memory, encoder, index, keys, model, model servers, network and ports, each with its remedy.",
                 target="orchestrator.cli.setup.doctor:doctor",
             ),
             Entry(

@@ -443,7 +443,7 @@ class SearchRequest(Sent):
 def check_file(model: str, settings: Settings) -> None:
     """Check that a request to the queue names no other file of a model than the settings do.
 
-    Whoever may send requests is not whoever owns the machine: a file would be opened and loaded at its word.
+    Callers are not the machine's owner, and a worker would open and load the file at their word.
 
     Raises:
         InvalidQuery: it does.

@@ -23,10 +23,10 @@ GOOD = Usage(input=30, output=5)
 
 def answer_to(prompt: str) -> str:
     """A verdict where one is asked for, else a refusal."""
-    asked = "The verdict is one of" in prompt
+    asked = "Choices: " in prompt
     reply: dict[str, Any] = {
         "answerable": asked,
-        "choice": "no" if asked else None,
+        "verdict": "no" if asked else None,
         "statements": [],
     }
     if asked:
@@ -97,7 +97,7 @@ def test_two_calls_say_what_a_user_needs(check: Callable[..., dict[str, Any]]) -
 
 
 def test_an_answer_without_a_verdict_is_a_fault(check: Callable[..., dict[str, Any]]) -> None:
-    silent = '{"answerable": false, "choice": null, "statements": []}'
+    silent = '{"answerable": false, "verdict": null, "statements": []}'
 
     def answer(request: Recorded) -> Step:
         return Reply(text=silent, usage=GOOD) if "response_format" in request.json else reply_to(request)  # fmt: skip

@@ -72,17 +72,12 @@ def _answer(
 ) -> dict[str, Any]:
     first = next((item for item in shown if item.sentence), None)
     if numbered:
-        return {"answerable": first is not None, "choice": _choice(wanted) if first else None} | (
-            _statements(first)
-        )
-    if first is None:
-        return {"answerable": False, "answer": "Nothing is shown.", "choice": None, "quotes": []}
+        return {"answerable": first is not None} | _statements(first) | _verdict(wanted)
     return {
-        "answerable": True,
-        "answer": first.sentence,
-        "choice": _choice(wanted),
-        "quotes": [_quote(first)],
-    }
+        "answerable": first is not None,
+        "answer": first.sentence if first else "Nothing is shown.",
+        "quotes": [_quote(first)] if first else [],
+    } | _verdict(wanted)
 
 
 def _extract(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +90,7 @@ def _extract(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, An
     reply: dict[str, Any] = {"found": bool(findings), "findings": findings}
     if "answer" in wanted:
         reply["answer"] = quotable[0].sentence if quotable else ""
-        reply["choice"] = _choice(wanted) if quotable else None
+        reply |= _verdict(wanted)
     return reply
 
 
@@ -115,16 +110,13 @@ def _reduce(
     else:
         ending = {"claims": [agreed] if len(labels) > 1 else []}
     if numbered:
-        return {
-            "answerable": bool(shown),
-            "choice": _choice(wanted) if shown else None,
-        } | (ending | _statements(shown[0] if shown else None))
+        stated = _statements(shown[0] if shown else None)
+        return {"answerable": bool(shown)} | ending | stated | _verdict(wanted)
     return {
         "answerable": bool(shown),
         "answer": shown[0].sentence if shown else "Nothing is shown.",
-        "choice": _choice(wanted) if shown else None,
         "evidence": labels[:2],
-    } | ending
+    } | (ending | _verdict(wanted))
 
 
 def _table(asked: Any) -> dict[str, Any]:
@@ -159,15 +151,10 @@ def _quote(item: _Shown) -> dict[str, str]:
     return {"passage": item.label, "quote": item.sentence}
 
 
-def _choice(wanted: Mapping[str, Any]) -> str | None:
-    """The first of the choices that the schema allows; ``None`` where it names none."""
-    node = wanted.get("choice", {})
-    for option in (node, *node.get("anyOf", ())):
-        allowed = [*option.get("enum", ()), option.get("const")]
-        for value in allowed:
-            if isinstance(value, str):
-                return value
-    return None
+def _verdict(wanted: Mapping[str, Any]) -> dict[str, str]:
+    """The first of the verdicts that the schema allows; nothing where it asks for none."""
+    allowed = wanted.get("verdict", {}).get("enum", ())
+    return {"verdict": allowed[0]} if allowed else {}
 
 
 def _schema(asked: Any) -> Mapping[str, Any]:

@@ -53,7 +53,10 @@ def test_an_adapter_names_the_variables_of_its_row(row: table.Provider) -> None:
         with pytest.raises(MissingKey) as caught:
             row.connect(replace(whole, api_key=None))
         assert caught.value.variable == row.key_variable
-    with pytest.raises(ConfigurationError, match=str(row.url_variable)):
+    if row.url_variable is None:
+        # a process of our own
+        return
+    with pytest.raises(ConfigurationError, match=row.url_variable):
         row.connect(replace(whole, api_key="any", base_url="no address"))
 
 

@@ -123,7 +123,7 @@ def test_a_job_asks_what_a_question_in_process_asks() -> None:
 
 @pytest.mark.parametrize("asked", [JobRequest, TableRequest])
 def test_a_request_to_the_queue_names_no_file_of_its_own(asked: Any) -> None:
-    """Whoever has a key may not have the workers open any file."""
+    """A key is no right to have the workers open any file."""
     own = Settings(model="gguf:/models/own.gguf")
     given = {"question": "Does it?"} if asked is JobRequest else {"documents": ["pmid:1"]}
     with pytest.raises(InvalidQuery, match="operator's choice"):
