@@ -56,6 +56,8 @@ _SCRIPTS = {
     "GREEK": "Greek",
 }
 _WORD = re.compile(r"[^\W\d_]+")
+#: not the letters of an id such as 622d13a8e
+_WHOLE = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 
 
 def _weights(words: str) -> dict[str, float]:
@@ -71,8 +73,9 @@ _WEIGHTS = {
 
 def foreign(text: str) -> str | None:
     """Return the language of a question that is not English; ``None``: it is English, or cannot be told."""
-    words = _WORD.findall(unicodedata.normalize("NFC", text).lower())
-    return _by_script(words) or _by_words(frozenset(words), asks_in_spanish="¿" in text)
+    text = unicodedata.normalize("NFC", text).lower()
+    words = frozenset(_WHOLE.findall(text))
+    return _by_script(_WORD.findall(text)) or _by_words(words, asks_in_spanish="¿" in text)
 
 
 def _by_script(words: list[str]) -> str | None:

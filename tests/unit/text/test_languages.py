@@ -154,3 +154,8 @@ def test_english_is_never_called_foreign(text: str) -> None:
 @given(st.text(max_size=200))
 def test_any_text_has_an_outcome(text: str) -> None:
     assert foreign(text) is None or isinstance(foreign(text), str)
+
+
+def test_the_letters_of_an_id_are_no_words() -> None:
+    assert foreign("Yes, it promotes development [set:622629d13a8413c65300007e].") is None
+    assert foreign("2型糖尿病の治療は何ですか") == "Japanese"
