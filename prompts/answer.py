@@ -156,7 +156,7 @@ def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
     does not answer is not read. Where no schema is enforced, null is read.
     """
     if not choices:
-        return {"choice": (SkipJsonSchema[str | None], Field(default=None, **_NAMES))}
+        return {"choice": (Annotated[str | None, SkipJsonSchema()], Field(default=None, **_NAMES))}
     known = {one.casefold(): one for one in choices}
 
     def spelled(given: Any) -> Any:

@@ -263,6 +263,21 @@ _FILLER = (
 )
 
 
+#: The sources hold no information: what no finding of a study is worded as, unlike "the trials did not show".
+_UNTOLD = (
+    rf"\b{_SOURCE}[^.]{{0,60}}?\b{_NOT} (?:\w+ly )?(?:contain|provide|include|give|offer|have|answer|address)\b"
+    rf"[^.]{{0,40}}?\b(?:{_DETAIL}|answers?|question)\b"
+)
+
+
+def misses_answer(reply: str) -> bool:
+    """Return whether ``reply`` is a refusal that says that the sources hold no answer.
+
+    It is one whatever it quotes: quotes cannot bear out that something is missing.
+    """
+    return is_refusal(reply) and re.search(_UNTOLD, _plain(reply)) is not None
+
+
 def is_refusal(reply: str) -> bool:
     """Return whether ``reply`` declines to answer; an empty reply does.
 

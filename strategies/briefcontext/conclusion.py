@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from posology.text.refusals import is_refusal
+from posology.text.refusals import is_refusal, misses_answer
 from posology.types import (
     Answer,
     Citation,
@@ -79,7 +79,7 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
     rested = _rested(reply, answer, read)
     verdict = verdict_of(query, reply.choice, answer)
     # as in direct RAG: the wording decides where no quote stands
-    if not rested.citations and is_refusal(answer):
+    if misses_answer(answer) or (not rested.citations and is_refusal(answer)):
         return _refuse(answer, read, _discarded(reply))
     judged = _judge(query, reply, read)
     return Answer(

@@ -158,6 +158,16 @@ async def test_a_negative_answer_with_evidence_is_no_refusal(negative: str) -> N
     assert isinstance(bare, Refusal)
 
 
+async def test_that_the_passages_hold_no_answer_is_no_answer_whatever_it_quotes() -> None:
+    """As a small model replied: no quote can bear out that something is missing."""
+    missing = "The passage does not provide information on the dose for children."
+    quoted = reply(missing, ("P1", "Aspirin 300 mg is given at once."), choice="no")
+    asked = make_query("Do children need another dose?", form="yes_no")
+    refusal = await Direct()(task(ASPIRIN, query=asked), Structured(ScriptedModel([quoted])))
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == missing
+
+
 async def test_what_became_of_quotes_is_said() -> None:
     given = reply("300 mg.", ("P2", "Aspirin 300 mg is given at once."), ("P1", "Never said so."))
     answer = await Direct()(task(ASPIRIN, INJECTED), Structured(ScriptedModel([given])))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from evals.refusals import SPLITS, read, score
 from posology.text import is_refusal
+from posology.text.refusals import misses_answer
 
 EXAMPLES = read()
 
@@ -64,3 +65,18 @@ def test_any_text_gets_a_verdict_that_outer_space_does_not_change(reply: str) ->
 @pytest.mark.parametrize("unit", ["information about ", "the passages ", "[", "no ", ", ", 'a "'])
 def test_a_megabyte_of_one_phrase_is_judged(unit: str) -> None:
     assert isinstance(is_refusal(unit * (1_000_000 // len(unit))), bool)
+
+
+@pytest.mark.parametrize(
+    ("reply", "missing"),
+    [
+        ("The passage does not provide information on the dose for children.", True),
+        ("The passages do not contain an answer to this.", True),
+        ("The passages do not answer the question.", True),
+        ("No studies in the passages show a benefit.", False),
+        ("The trial did not provide evidence that aspirin helps.", False),
+        ("The passages do not answer the question directly, but aspirin lowered mortality.", False),
+    ],
+)
+def test_what_sources_do_not_hold_is_told_from_what_they_found(reply: str, missing: bool) -> None:
+    assert misses_answer(reply) is missing
