@@ -32,6 +32,8 @@ _NAMES: Final[Mapping[str, Any]] = {
     "validation_alias": AliasChoices("verdict", "choice"),
     "serialization_alias": "verdict",
 }
+#: a verdict that no schema asks for
+_Unsent = SkipJsonSchema[str | None]
 #: one of the question's choices
 Verdict = Annotated[str | None, Field(default=None, **_NAMES)]
 
@@ -156,7 +158,7 @@ def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
     does not answer is not read. Where no schema is enforced, null is read.
     """
     if not choices:
-        return {"choice": (Annotated[str | None, SkipJsonSchema()], Field(default=None, **_NAMES))}
+        return {"choice": (_Unsent, Field(default=None, **_NAMES))}
     known = {one.casefold(): one for one in choices}
 
     def spelled(given: Any) -> Any:
