@@ -10,7 +10,7 @@ ROUNDS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rest test-all fuzz check lint types imports wheel docs docs-serve bench coverage lock release clean
+.PHONY: help demo test test-rest test-all fuzz check lint types imports wheel docs docs-serve bench coverage live lock release clean
 
 help: ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -78,6 +78,9 @@ docs-serve: $(VENV)/.installed-dev ## show the documentation at http://127.0.0.1
 
 bench: $(VENV)/.installed-dev ## experiments without a key; draws docs/figures; ONLY="papers census" chooses, INDEX=DIR adds some
 	$(BIN)/python -m evals --data $(DATA) $(if $(INDEX),--index $(INDEX)) $(ONLY)
+
+live: $(VENV)/.installed-dev ## five questions to a real model: MODEL=gguf:FILE or llamacpp:NAME
+	$(BIN)/python -m evals.live smoke --model "$(MODEL)"
 
 lock: $(VENV)/.installed-dev ## rewrite constraints.txt from this environment
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /@/d' > constraints.txt

@@ -1,7 +1,7 @@
 """Asks a language model the questions of known answers, through the product and beside a plain RAG, and keeps every reply.
 
-Usage: ``python -m evals.live ask --model MODEL --url URL [--sets pubmedqa …] [--ways router …] [--count N] [--half dev]``, then
-``python -m evals.live report``. Each question is a row of a file; a run that was interrupted goes on after the last one. The
+Usage: ``python -m evals.live ask --model MODEL [--url URL] [--sets pubmedqa …] [--ways router …] [--count N] [--half dev]``, then
+``python -m evals.live report``. ``smoke --model MODEL`` asks five questions of the packaged sample and needs no data. Each question is a row of a file; a run that was interrupted goes on after the last one. The
 passages are those that the product retrieves, and the plain RAG reads all of them in their order.
 
 Rows hold the replies, ids of passages and offsets, never the passages' text. The index of the shared data is made once, in
@@ -15,6 +15,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -31,8 +32,12 @@ from orchestrator.question.pipeline import Report
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service
 from orchestrator.settings import load_settings
+from posology.corpus import sample
 from posology.errors import PosologyError
 from posology.llm.accounting import Account
+from posology.llm.models.names import parse
+from posology.llm.providers.local.process import stop
+from posology.llm.providers.table import PROVIDERS
 from posology.query import make_query
 from posology.text.refusals import is_refusal
 from posology.types import Answer, Call, Completion, Message, Passage, PromptId, Role, Stage
@@ -394,6 +399,48 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield from map(json.loads, lines)
 
 
+def _some() -> list[sample.SampleQuestion]:
+    """Return five questions of the sample, three of them with choices."""
+    every = sample.questions()
+    return [one for one in every if one.query.choices][:3] + [
+        one for one in every if not one.query.choices
+    ][:2]
+
+
+async def _smoked(service: Service, model: str, one: sample.SampleQuestion) -> bool:
+    """Ask a question, print what became of it, and return whether that is a fault."""
+    began = time.perf_counter()
+    request = Request(query=one.query, model=model, k=4)
+    try:
+        found = (await service.ask(request, Account())).outcome
+    except PosologyError as error:
+        print(f"failed: {one.query.text}: {type(error).__name__}: {error}")
+        return True
+    seconds = time.perf_counter() - began
+    if not isinstance(found, Answer):
+        print(f"refused: {one.query.text}: {found.reason} ({seconds:.0f} s)")
+        return False
+    quotes = len(found.citations)
+    print(
+        f"{found.choice or '-'}: {one.query.text}: {found.text} ({quotes} quotes, {seconds:.0f} s)"
+    )
+    return bool(one.query.choices) and found.choice is None
+
+
+async def _smoke(args: argparse.Namespace) -> int:
+    """Ask five questions of the packaged sample; 1: one failed, or has no verdict where choices are given."""
+    settings = load_settings()
+    place, models = args.work / "sample", Models(settings.embedder, settings.embedding)
+    with sample.notes_file() as notes:
+        run_ingest([notes], settings, Target(place=str(place)))
+    connections = Connections(settings, offline=lambda: models.offline(settings.reading))
+    service = await make_service(settings, models, connections, str(place))
+    faults = [await _smoked(service, args.model, one) for one in _some()]
+    await connections.aclose()
+    stop(args.work.absolute() / "home" / "gguf")
+    return int(any(faults))
+
+
 def _index(args: argparse.Namespace) -> None:
     """Make the index of the shared data, unless it is there."""
     place, passages = args.work / "index", args.work / "passages.jsonl"
@@ -410,18 +457,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("ask", "report", "record"))
+    parser.add_argument("command", choices=("ask", "report", "record", "smoke"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument(
         "--work", type=Path, default=Path("build/live"), help="folder of the index and the rows"
     )
-    parser.add_argument("--model", default="openai:qwen0.5b", help="model, as for posology ask")
+    parser.add_argument("--model", default="", help="model, as for posology ask")
     parser.add_argument(
         "--label", default="", help="name of the run in the rows; default: the model"
     )
-    parser.add_argument(
-        "--url", default="http://127.0.0.1:8080/v1", help="base URL of a server with OpenAI's API"
-    )
+    parser.add_argument("--url", default="", help="address of its server; default: the usual one")
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=tuple(SETS))
     parser.add_argument(
         "--ways", nargs="+", choices=(*WAYS, PLAIN, CELLS), default=("router", PLAIN)
@@ -440,18 +485,19 @@ def main() -> None:
     if args.command == "record":
         asyncio.run(_record(args))
         return
-    prices = args.work / f"prices-{args.model.partition(':')[2]}.toml"
-    prices.write_text(f'[free]\nmodels = ["{args.model}"]\n', encoding="utf-8")
     os.environ |= {
         "POSOLOGY_CONFIG": "off",
         "POSOLOGY_HOME": str(args.work / "home"),
-        "POSOLOGY_PRICES": str(prices),
-        "OPENAI_BASE_URL": args.url,
-        "OPENAI_API_KEY": "none",
-        "POSOLOGY_CALL_TIMEOUT": "600",
         "POSOLOGY_CALL_DEADLINE": "1800",
-        "POSOLOGY_CONCURRENCY": "1",
     }
+    if args.url:
+        os.environ[PROVIDERS[parse(args.model).provider].url_variable or ""] = args.url
+    if args.command == "smoke":
+        given = args.model.removeprefix("gguf:")
+        if given != args.model and not Path(given).exists():
+            print(f"skipped: there is no file {given}")
+            return
+        sys.exit(asyncio.run(_smoke(args)))
     _index(args)
     asyncio.run(_ask(args))
 
