@@ -1,8 +1,10 @@
 """Asks a language model the questions of known answers, through the product and beside a plain RAG, and keeps every reply.
 
 Usage: ``python -m evals.live ask --model MODEL [--url URL] [--sets pubmedqa …] [--ways router …] [--count N] [--half dev]``, then
-``python -m evals.live report``. ``smoke --model MODEL`` asks five questions of the packaged sample and needs no data. Each question is a row of a file; a run that was interrupted goes on after the last one. The
-passages are those that the product retrieves, and the plain RAG reads all of them in their order.
+``python -m evals.live report``. ``smoke --model MODEL`` asks five questions of the packaged sample and needs no data.
+
+Each question is a row of a file; a run that was interrupted goes on after the last one. The passages are those that the product
+retrieves, and the plain RAG reads all of them in their order.
 
 Rows hold the replies, ids of passages and offsets, never the passages' text. The index of the shared data is made once, in
 ``--work``.
@@ -23,24 +25,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evals.live_report import report
+from evals.live_rows import graded, known_row, outcome_row, query_of
 from evals.live_sets import SETS, Asked, asked, documents
+from evals.live_smoke import smoke
 from orchestrator.connections import Connections
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.models import Models
-from orchestrator.question.pipeline import Report
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service
 from orchestrator.settings import load_settings
-from posology.corpus import sample
 from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.llm.models.names import parse
-from posology.llm.providers.local.process import stop
 from posology.llm.providers.table import PROVIDERS
-from posology.query import make_query
 from posology.text.refusals import is_refusal
-from posology.types import Answer, Call, Completion, Message, Passage, PromptId, Role, Stage
+from posology.types import Call, Completion, Message, Passage, PromptId, Role, Stage
 from posology.types.tables import Document
 from strategies.tables.presets import PICO
 from strategies.tables.reading import Reading
@@ -147,13 +147,13 @@ class Desk:
 
     async def product(self, one: Asked, way: str) -> dict[str, Any]:
         """Ask the product, and return what became of it."""
-        request = Request(query=_query(one), model=self.model, k=self.k, **WAYS[way])
+        request = Request(query=query_of(one), model=self.model, k=self.k, **WAYS[way])
         found = await self.service.ask(request, Account())
-        return _outcome(one, found)
+        return outcome_row(one, found)
 
     async def cells(self, one: Asked) -> dict[str, Any]:
         """Fill in the cells of a table from the question's own passage."""
-        found = await self.service.search(_query(one), k=self.k, mode="fused")
+        found = await self.service.search(query_of(one), k=self.k, mode="fused")
         passages = {p.passage.id: p.passage for p in found.passages}
         own = passages.get(one.passage) or found.passages[0].passage
         complete = self.connections.complete(self.model, Account())
@@ -171,11 +171,11 @@ class Desk:
 
     async def plain(self, one: Asked) -> dict[str, Any]:
         """Ask the plain RAG: passages, question, an answer and the verdict."""
-        found = await self.service.search(_query(one), k=self.k, mode="fused")
+        found = await self.service.search(query_of(one), k=self.k, mode="fused")
         passages = "\n\n".join(
             f"[{i}] {p.passage.title}\n{p.passage.text}" for i, p in enumerate(found.passages, 1)
         )
-        choices = _query(one).choices
+        choices = query_of(one).choices
         verdict = (
             f"\nEnd with a line `Verdict:` and one of: {', '.join(choices)}." if choices else ""
         )
@@ -186,7 +186,7 @@ class Desk:
         call = Call(
             stage=Stage.ANSWER,
             model=self.model,
-            query=_query(one),
+            query=query_of(one),
             excerpts=(),
             messages=(Message(role=Role.USER, content=text),),
             prompt=_PROMPT,
@@ -197,97 +197,8 @@ class Desk:
         word = (said[-1] if said else reply.split(" ")[0].strip(".,:*")).lower()
         given = word if word in choices else None
         if _NO_ANSWER in reply.upper() or (given is None and is_refusal(reply)):
-            return _graded(one, None, None) | {"retrieved": [p.passage.id for p in found.passages]}
-        return _graded(one, reply, given) | {"retrieved": [p.passage.id for p in found.passages]}
-
-
-def _query(one: Asked) -> Any:
-    return make_query(one.question, form=one.form)
-
-
-def _outcome(one: Asked, found: Report) -> dict[str, Any]:
-    outcome = found.outcome
-    row: dict[str, Any] = {
-        "strategy": outcome.strategy,
-        "reason": found.decision.reason,
-        "doses": [asdict(one.dose) for one in (found.decision, found.decision.then) if one],
-        "quotes": found.request.quotes,
-        "support_mode": found.request.support,
-        "partition_size": found.request.partition_size,
-        "retrieved": [p.passage.id for p in found.retrieval.passages],
-        "notes": list(outcome.notes),
-        "rungs": len(outcome.rungs),
-    }
-    if not isinstance(outcome, Answer):
-        return row | _graded(one, None, None) | {"text": outcome.reason}
-    support = outcome.support.sentences if outcome.support else ()
-    kept = outcome.citations
-    spans = {p.passage.id: p.passage for p in found.retrieval.passages}
-    gold = _gold_spans(one, spans)
-    return (
-        row
-        | _graded(one, outcome.text, outcome.choice)
-        | {
-            "citations": [[c.passage_id, c.start, c.end] for c in kept],
-            "dropped": outcome.dropped_quotes,
-            "gold_quoted": None
-            if not gold
-            else any(
-                c.passage_id == one.passage and c.start < end and c.end > start
-                for c in kept
-                for start, end in gold
-            ),
-            "statements": [
-                {
-                    "span": [s.start, s.end],
-                    "citations": list(s.citations),
-                    "refused": [[c.passage_id, c.start, c.end] for c in s.refused],
-                }
-                for s in outcome.statements
-            ],
-            "support": [
-                {
-                    "span": [s.start, s.end],
-                    "backing": s.backing.value,
-                    "p": s.probability,
-                    "failed": [r.value for r in s.failed],
-                }
-                for s in support
-            ],
-        }
-    )
-
-
-def _gold_spans(one: Asked, passages: dict[str, Any]) -> list[tuple[int, int]]:
-    from posology.text.sentences import split
-
-    if one.passage not in passages or not one.sentences:
-        return []
-    spans = list(split(passages[one.passage].text))
-    return [(spans[i - 1].start, spans[i - 1].end) for i in one.sentences if i <= len(spans)]
-
-
-def _graded(one: Asked, text: str | None, verdict: str | None) -> dict[str, Any]:
-    """Return a row of an answer, ``None`` for a refusal, with whether it is right; ``None``: nobody can tell."""
-    right: bool | None = None
-    if text is not None and one.verdict is not None:
-        right = verdict == one.verdict
-    elif text is not None and one.words:
-        right = any(_plain(word) in _plain(text) for word in one.words)
-    elif not one.answerable:
-        right = text is None
-    return {
-        "outcome": "refused" if text is None else "answered",
-        "text": text,
-        "verdict": verdict,
-        "right": right,
-    }
-
-
-def _plain(text: str) -> str:
-    return f" {' '.join(re.findall(r'[a-z0-9.%]+', text.lower().replace(' %', '%')))} ".replace(
-        ". ", " "
-    )
+            return graded(one, None, None) | {"retrieved": [p.passage.id for p in found.passages]}
+        return graded(one, reply, given) | {"retrieved": [p.passage.id for p in found.passages]}
 
 
 async def _ask(args: argparse.Namespace) -> None:
@@ -322,7 +233,7 @@ async def _ask(args: argparse.Namespace) -> None:
             "model": args.label or args.model,
             "way": way,
             "half": args.half,
-            **_known(one),
+            **known_row(one),
             **found,
             "seconds": round(time.perf_counter() - began, 2),
             "calls": list(kept),
@@ -384,11 +295,6 @@ async def _record(args: argparse.Namespace) -> None:
     print(f"{len(lines)} questions in {path}")
 
 
-def _known(one: Asked) -> dict[str, Any]:
-    row = asdict(one)
-    return row | {"gold": row.pop("verdict")}
-
-
 def _key(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["model"], row["way"], f"{row['set']}/{row['id']}"
 
@@ -397,48 +303,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if path.exists():
         with path.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
-
-
-def _some() -> list[sample.SampleQuestion]:
-    """Return five questions of the sample, three of them with choices."""
-    every = sample.questions()
-    return [one for one in every if one.query.choices][:3] + [
-        one for one in every if not one.query.choices
-    ][:2]
-
-
-async def _smoked(service: Service, model: str, one: sample.SampleQuestion) -> bool:
-    """Ask a question, print what became of it, and return whether that is a fault."""
-    began = time.perf_counter()
-    request = Request(query=one.query, model=model, k=4)
-    try:
-        found = (await service.ask(request, Account())).outcome
-    except PosologyError as error:
-        print(f"failed: {one.query.text}: {type(error).__name__}: {error}")
-        return True
-    seconds = time.perf_counter() - began
-    if not isinstance(found, Answer):
-        print(f"refused: {one.query.text}: {found.reason} ({seconds:.0f} s)")
-        return False
-    quotes = len(found.citations)
-    print(
-        f"{found.choice or '-'}: {one.query.text}: {found.text} ({quotes} quotes, {seconds:.0f} s)"
-    )
-    return bool(one.query.choices) and found.choice is None
-
-
-async def _smoke(args: argparse.Namespace) -> int:
-    """Ask five questions of the packaged sample; 1: one failed, or has no verdict where choices are given."""
-    settings = load_settings()
-    place, models = args.work / "sample", Models(settings.embedder, settings.embedding)
-    with sample.notes_file() as notes:
-        run_ingest([notes], settings, Target(place=str(place)))
-    connections = Connections(settings, offline=lambda: models.offline(settings.reading))
-    service = await make_service(settings, models, connections, str(place))
-    faults = [await _smoked(service, args.model, one) for one in _some()]
-    await connections.aclose()
-    stop(args.work.absolute() / "home" / "gguf")
-    return int(any(faults))
 
 
 def _index(args: argparse.Namespace) -> None:
@@ -497,7 +361,7 @@ def main() -> None:
         if given != args.model and not Path(given).exists():
             print(f"skipped: there is no file {given}")
             return
-        sys.exit(asyncio.run(_smoke(args)))
+        sys.exit(asyncio.run(smoke(args.model, args.work)))
     _index(args)
     asyncio.run(_ask(args))
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-import numpy as np
+from orchestrator.evaluation.measures import mean
 
 Row = dict[str, Any]
-_DRAWS = 2_000
 _HEAD = (
     "set", "way", "n", "answered", "verdict", "right", "wrong", "refused", "failed", "quotes named", "kept", "gold quoted",
     "in", "out", "calls", "s",
@@ -71,12 +70,8 @@ def _line(name: str, way: str, rows: list[Row]) -> list[str]:
 
 def interval(values: Sequence[float]) -> str:
     """Return the mean of shares with its 95 % interval (bootstrap over questions); empty without values."""
-    if not values:
-        return ""
-    given = np.array(values)
-    drawn = np.random.default_rng(0).integers(len(given), size=(_DRAWS, len(given)))
-    low, high = np.quantile(given[drawn].mean(axis=1), (0.025, 0.975))
-    return f"{given.mean():.2f} [{low:.2f}, {high:.2f}]"
+    found = mean(values)
+    return "" if found is None else f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def _share(values: Sequence[bool]) -> str:

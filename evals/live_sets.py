@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,7 @@ SETS: dict[str, Read] = {
 }
 
 
+#: prompts are chosen on the first, and figures are of the second
 HALVES = ("dev", "test")
 
 
@@ -188,22 +190,25 @@ def half(one: Asked) -> str:
     return "dev" if zlib.crc32(one.passage.encode()) % 2 else "test"
 
 
+@cache
+def _set(data: Path, name: str) -> tuple[tuple[Asked, Document], ...]:
+    return tuple(SETS[name](data))
+
+
 def asked(data: Path, name: str, part: str) -> list[Asked]:
     """Return at most :data:`MOST` questions of a set's half, in an order that looks random and is always the same."""
-    found = [one for one, _ in SETS[name](data) if half(one) == part]
+    found = [one for one, _ in _set(data, name) if half(one) == part]
     return sorted(found, key=lambda one: zlib.crc32(one.key.encode()))[:MOST]
 
 
 def documents(data: Path) -> list[Document]:
     """Return the passages of all questions, and others of the pool."""
     found: dict[str, Document] = {}
-    for name, read in SETS.items():
+    for name in SETS:
         wanted = {one.passage for part in HALVES for one in asked(data, name, part)}
-        found |= {
-            one.id: one
-            for _, one in read(data)
-            if one.id in wanted and one.text and one.id not in found
-        }
+        for _, one in _set(data, name):
+            if one.id in wanted and one.text:
+                found.setdefault(one.id, one)
     for row in islice(_lines(data / "pool.jsonl.gz"), _OTHERS):
         found.setdefault(
             row["id"], Document(id=row["id"], title=row.get("title") or "", text=row["text"])

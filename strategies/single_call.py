@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.seams import Complete, Guess
-from posology.text.refusals import is_refusal, misses_answer
+from posology.text.refusals import declines
 from posology.types import (
     Answer,
     Call,
@@ -151,8 +151,7 @@ def conclude(
         text = name_sources(short, excerpts)
         notes = (*remarks(verified), *remark(int(short != answer)))
     verdict = verdict_of(query, reply.choice, answer)
-    # where a schema asks for a verdict, one comes with a refusal, too; an answer of "no" that sounds like one has its quotes
-    if misses_answer(answer) or (not verified.citations and is_refusal(answer)):
+    if declines(answer, quoted=bool(verified.citations)):
         return _refuse(name_sources(answer, excerpts), reply, strategy)
     return Answer(
         text=text,

@@ -113,3 +113,9 @@ def shared_data() -> Path:
     if not (folder / "pool.jsonl.gz").exists():
         pytest.skip(f"the shared data sets are not at {folder}")
     return folder
+
+
+@pytest.fixture
+def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call asks for a stream, also those that a provider's own service would answer as a whole."""
+    monkeypatch.setattr("posology.llm.providers.streaming.LONG", 0)

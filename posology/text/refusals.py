@@ -275,7 +275,20 @@ def misses_answer(reply: str) -> bool:
 
     It is one whatever it quotes: quotes cannot bear out that something is missing.
     """
-    return is_refusal(reply) and re.search(_UNTOLD, _plain(reply)) is not None
+    return re.search(_UNTOLD, _plain(reply)) is not None and is_refusal(reply)
+
+
+def declines(reply: str, *, quoted: bool) -> bool:
+    """Return whether an answer declines in its words, whatever its verdict.
+
+    One with standing quotes is a refusal only if it says that the sources hold no answer: "no benefit was found" is an answer
+    that sounds like one.
+
+    Args:
+        reply: the answer in words.
+        quoted: whether a quote stands behind it.
+    """
+    return misses_answer(reply) if quoted else is_refusal(reply)
 
 
 def is_refusal(reply: str) -> bool:

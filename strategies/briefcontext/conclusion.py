@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from posology.text.refusals import is_refusal, misses_answer
+from posology.text.refusals import declines
 from posology.types import (
     Answer,
     Citation,
@@ -78,8 +78,7 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
         return _refuse(reason, read, (*_discarded(reply), *_differing(read)))
     rested = _rested(reply, answer, read)
     verdict = verdict_of(query, reply.choice, answer)
-    # as in direct RAG: the wording decides where no quote stands
-    if misses_answer(answer) or (not rested.citations and is_refusal(answer)):
+    if declines(answer, quoted=bool(rested.citations)):
         return _refuse(answer, read, _discarded(reply))
     judged = _judge(query, reply, read)
     return Answer(

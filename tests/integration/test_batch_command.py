@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from orchestrator.cli.app import app
 from orchestrator.jobs.store import open_store
 from orchestrator.stack.redis_server import find_server
 from posology.store import keys
+from tests.support.waiting import until
 
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
@@ -261,14 +261,6 @@ def command(
             yield process
         finally:
             process.kill()
-
-
-def until(done: Callable[[], Any], seconds: float = 90.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := done()):
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.02)
-    return value
 
 
 @pytest.mark.parametrize(

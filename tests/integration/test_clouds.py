@@ -34,13 +34,7 @@ from posology.testing import Recorded, Reply, Status, StubProvider
 from posology.types import Call, Finish, Message, PromptId, Role, Stage, Usage
 from tests.support.clouds import KEY, TOKEN, WHOLE, adapter_to
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def _every_call_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those that a cloud would answer as a whole."""
-    monkeypatch.setattr("posology.llm.providers.streaming.LONG", 0)
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]
 
 
 MODELS = {

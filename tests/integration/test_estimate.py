@@ -37,6 +37,7 @@ from posology.llm.accounting import Account
 from posology.published.estimates import EstimateOutput
 from posology.store import keys
 from strategies import STRATEGIES
+from tests.support.waiting import until
 
 RUNNER = CliRunner()
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "estimate.json"
@@ -431,29 +432,22 @@ def test_a_tenant_has_one_estimate_and_it_ends_when_its_client_leaves(
                 f"X-Posology-Tenant: {tenant}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
                 + body
             )
-            wait_until(lambda: places.taken == 1)
+            until(lambda: places.taken == 1)
             second = post(url, {"question": QUESTION}, tenant)
             assert (second.status_code, kind(second)) == (429, "too-many-estimates")
             assert second.headers["retry-after"]
             other = threading.Thread(target=lambda: found.append(post(url, {"question": QUESTION})))
             found: list[httpx2.Response] = []
             other.start()
-            wait_until(lambda: places.taken == 2)
+            until(lambda: places.taken == 2)
         # the client has left, and the other's turn comes
         other.join(90)
-        wait_until(lambda: places.taken == 0)
+        until(lambda: places.taken == 0)
     assert [reply.status_code for reply in found] == [200]
 
 
 def kind(reply: httpx2.Response) -> str:
     return str(reply.json()["type"]).rpartition(":")[2]
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.slow

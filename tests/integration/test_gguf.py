@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from posology.llm.providers.local.process import stop
 from posology.query import make_query
 from posology.types import Call, Message, PromptId, Role, Stage
 from tests.support.llama import write_model
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -36,18 +36,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     stop(tmp_path / "gguf")
-    wait_until(lambda: not states(tmp_path))
+    until(lambda: not states(tmp_path), 30)
 
 
 def states(home: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in (home / "gguf").glob("*.json")]
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 30
-    while not done():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)
 
 
 def adapter_of(home: Path, **changes: Any) -> GgufAdapter:
@@ -79,7 +72,7 @@ async def test_one_server_answers_all_adapters_of_a_home(model: Path, home: Path
     assert replies[0].usage.total_output == 8
     with pytest.raises(ContextTooLong, match="2,048 tokens"):
         await first(asking(model, "aspirin " * 3_000))
-    # whoever removes the state ends the server; the next call starts another
+    # without its state, the server ends, and the next call starts another
     stop(home / "gguf")
     assert (await second(asking(model))).text == replies[0].text
     (other,) = states(home)
@@ -92,7 +85,7 @@ async def test_a_server_that_nobody_asks_ends(model: Path, home: Path) -> None:
     adapter = adapter_of(home, idle=0.5)
     await adapter(asking(model))
     await adapter.aclose()
-    wait_until(lambda: not states(home))
+    until(lambda: not states(home), 30)
 
 
 async def test_a_file_that_is_no_model_says_what_to_do(home: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,6 +48,7 @@ from posology.errors import (
     StoreUnavailable,
 )
 from posology.store.keys import DEFAULT_TENANT
+from tests.support.waiting import until
 from workers.engine.claims import WorkStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,14 +163,6 @@ def up(
             for pid in running.running():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-
-
-def until(done: Callable[[], Any], seconds: float = 90.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := done()):
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.02)
-    return value
 
 
 def workers_of(info: StackInfo) -> list[int]:

@@ -40,7 +40,7 @@ from posology.testing import (
 from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
 from tests.support.clouds import KEY, adapter_to
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]
 
 USAGE = Usage(input=80, output=12)
 WORDS = "Aspirin lowered the risk of stroke in adults, and the difference was small."
@@ -53,12 +53,6 @@ MODELS = {
     "vertex": "vertex:claude-haiku-4-5",
 }
 everyone = pytest.mark.parametrize("provider", MODELS)
-
-
-@pytest.fixture(autouse=True)
-def _every_call_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those that a cloud would answer as a whole."""
-    monkeypatch.setattr("posology.llm.providers.streaming.LONG", 0)
 
 
 both = pytest.mark.parametrize("provider", ["openai", "anthropic"])

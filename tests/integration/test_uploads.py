@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -38,6 +37,7 @@ from posology.index.store import Index
 from posology.published.ingests import IngestOutput, IngestPage, IngestState
 from posology.types import Limits as TenantLimits
 from tests.integration.test_api import problem
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
@@ -488,13 +488,6 @@ def test_both_clients_upload_and_wait(
         pytest.raises(IngestNotAllowed),
     ):
         client.upload(file)
-
-
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @contextmanager

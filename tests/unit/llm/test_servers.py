@@ -82,6 +82,7 @@ async def no_wait(_seconds: float) -> None:
     return
 
 
+@pytest.mark.usefixtures("streamed")
 @pytest.mark.parametrize("form", [as_a_whole, as_a_stream])
 @pytest.mark.parametrize(("provider", "reply"), list(replies()))
 async def test_a_reply_gives_what_its_server_means(
@@ -89,9 +90,7 @@ async def test_a_reply_gives_what_its_server_means(
     reply: dict[str, Any],
     form: Any,
     make_call: Any,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("posology.llm.providers.streaming.LONG", 0)
     gives, account = reply["gives"], Account()
     status, body, before = reply.get("status", 200), reply["body"], reply.get("before", "")
     text, kind = str(body), "application/json"

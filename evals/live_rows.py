@@ -1,0 +1,113 @@
+"""Rows of :mod:`evals.live`: a question, what became of it, and whether that is right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from posology.query import make_query
+from posology.text.sentences import split
+from posology.types import Answer, Passage, Query
+
+if TYPE_CHECKING:
+    from evals.live_sets import Asked
+    from orchestrator.question.pipeline import Report
+
+Row = dict[str, Any]
+
+
+def known_row(one: Asked) -> Row:
+    """Return what is known of a question, its right verdict as ``gold``."""
+    row = asdict(one)
+    return row | {"gold": row.pop("verdict")}
+
+
+def query_of(one: Asked) -> Query:
+    """Return a question as the product takes it."""
+    return make_query(one.question, form=one.form)
+
+
+def outcome_row(one: Asked, found: Report) -> Row:
+    """Return what became of a question: answer, quotes and support by ids and offsets."""
+    outcome = found.outcome
+    row: Row = {
+        "strategy": outcome.strategy,
+        "reason": found.decision.reason,
+        "doses": [asdict(one.dose) for one in (found.decision, found.decision.then) if one],
+        "quotes": found.request.quotes,
+        "support_mode": found.request.support,
+        "partition_size": found.request.partition_size,
+        "retrieved": [p.passage.id for p in found.retrieval.passages],
+        "notes": list(outcome.notes),
+        "rungs": len(outcome.rungs),
+    }
+    if not isinstance(outcome, Answer):
+        return row | graded(one, None, None) | {"text": outcome.reason}
+    support = outcome.support.sentences if outcome.support else ()
+    kept = outcome.citations
+    spans = {p.passage.id: p.passage for p in found.retrieval.passages}
+    gold = _gold_spans(one, spans)
+    return (
+        row
+        | graded(one, outcome.text, outcome.choice)
+        | {
+            "citations": [[c.passage_id, c.start, c.end] for c in kept],
+            "dropped": outcome.dropped_quotes,
+            "gold_quoted": None
+            if not gold
+            else any(
+                c.passage_id == one.passage and c.start < end and c.end > start
+                for c in kept
+                for start, end in gold
+            ),
+            "statements": [
+                {
+                    "span": [s.start, s.end],
+                    "citations": list(s.citations),
+                    "refused": [[c.passage_id, c.start, c.end] for c in s.refused],
+                }
+                for s in outcome.statements
+            ],
+            "support": [
+                {
+                    "span": [s.start, s.end],
+                    "backing": s.backing.value,
+                    "p": s.probability,
+                    "failed": [r.value for r in s.failed],
+                }
+                for s in support
+            ],
+        }
+    )
+
+
+def _gold_spans(one: Asked, passages: Mapping[str, Passage]) -> list[tuple[int, int]]:
+    if one.passage not in passages or not one.sentences:
+        return []
+    spans = list(split(passages[one.passage].text))
+    return [(spans[i - 1].start, spans[i - 1].end) for i in one.sentences if i <= len(spans)]
+
+
+def graded(one: Asked, text: str | None, verdict: str | None) -> Row:
+    """Return a row of an answer, ``None`` for a refusal, with whether it is right; ``None``: nobody can tell."""
+    right: bool | None = None
+    if text is not None and one.verdict is not None:
+        right = verdict == one.verdict
+    elif text is not None and one.words:
+        right = any(_plain(word) in _plain(text) for word in one.words)
+    elif not one.answerable:
+        right = text is None
+    return {
+        "outcome": "refused" if text is None else "answered",
+        "text": text,
+        "verdict": verdict,
+        "right": right,
+    }
+
+
+def _plain(text: str) -> str:
+    return f" {' '.join(re.findall(r'[a-z0-9.%]+', text.lower().replace(' %', '%')))} ".replace(
+        ". ", " "
+    )
