@@ -16,7 +16,6 @@ import argparse
 import asyncio
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -24,8 +23,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evals.live_beside import Peer, PeerFailed, asked_for, plain_prompt, read
 from evals.live_report import report
-from evals.live_rows import graded, known_row, outcome_row, query_of
+from evals.live_rows import known_row, outcome_row, query_of
 from evals.live_sets import SETS, Asked, asked, documents
 from evals.live_smoke import smoke
 from orchestrator.connections import Connections
@@ -39,7 +39,6 @@ from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS
-from posology.text.refusals import is_refusal
 from posology.types import Call, Completion, Message, Passage, PromptId, Role, Stage
 from posology.types.tables import Document
 from strategies.tables.presets import PICO
@@ -57,11 +56,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "briefcontext": {"strategy": "briefcontext", "partition_size": 2},
     "repair": {"strategy": "direct", "support": "repair"},
 }
-PLAIN, CELLS = "plain", "cells"
+PLAIN, CELLS, PEER = "plain", "cells", "paper-qa"
 #: output tokens of the plain RAG's reply
 _PLAIN_TOKENS = 300
-_NO_ANSWER = "NO ANSWER"
-_VERDICT = re.compile(r"verdict\W+(\w+)", re.IGNORECASE)
 _PROMPT = PromptId(name="plain", digest="0" * 16)
 
 
@@ -138,12 +135,13 @@ class Desk:
     model: str
     k: int
     kept: list[dict[str, Any]]
+    #: paper-qa's program; ``None``: it is not asked
+    peer: Peer | None
 
     async def ask(self, one: Asked, way: str) -> dict[str, Any]:
         """Ask in one way, and return what became of it."""
-        if way == PLAIN:
-            return await self.plain(one)
-        return await (self.cells(one) if way == CELLS else self.product(one, way))
+        own = {PLAIN: self.plain, CELLS: self.cells, PEER: self.paperqa}.get(way)
+        return await (own(one) if own else self.product(one, way))
 
     async def product(self, one: Asked, way: str) -> dict[str, Any]:
         """Ask the product, and return what became of it."""
@@ -172,33 +170,35 @@ class Desk:
     async def plain(self, one: Asked) -> dict[str, Any]:
         """Ask the plain RAG: passages, question, an answer and the verdict."""
         found = await self.service.search(query_of(one), k=self.k, mode="fused")
-        passages = "\n\n".join(
-            f"[{i}] {p.passage.title}\n{p.passage.text}" for i, p in enumerate(found.passages, 1)
-        )
-        choices = query_of(one).choices
-        verdict = (
-            f"\nEnd with a line `Verdict:` and one of: {', '.join(choices)}." if choices else ""
-        )
-        text = (
-            f"{passages}\n\nQuestion: {one.question}\n\nAnswer from these passages in one to three sentences, with the numbers "
-            f"of the passages in brackets. If they do not answer it, reply {_NO_ANSWER}.{verdict}"
-        )
         call = Call(
             stage=Stage.ANSWER,
             model=self.model,
             query=query_of(one),
             excerpts=(),
-            messages=(Message(role=Role.USER, content=text),),
+            messages=(Message(role=Role.USER, content=plain_prompt(one, found.passages)),),
             prompt=_PROMPT,
             max_tokens=_PLAIN_TOKENS,
         )
-        reply = (await self.connections.complete(self.model, Account())(call)).text.strip()
-        said = _VERDICT.findall(reply)
-        word = (said[-1] if said else reply.split(" ")[0].strip(".,:*")).lower()
-        given = word if word in choices else None
-        if _NO_ANSWER in reply.upper() or (given is None and is_refusal(reply)):
-            return graded(one, None, None) | {"retrieved": [p.passage.id for p in found.passages]}
-        return graded(one, reply, given) | {"retrieved": [p.passage.id for p in found.passages]}
+        reply = (await self.connections.complete(self.model, Account())(call)).text
+        return read(one, reply) | {"retrieved": [p.passage.id for p in found.passages]}
+
+    async def paperqa(self, one: Asked) -> dict[str, Any]:
+        """Ask paper-qa over the same passages.
+
+        Raises:
+            PeerFailed: it has no answer.
+        """
+        assert self.peer is not None
+        found = await self.service.search(query_of(one), k=self.k, mode="fused")
+        texts = [f"{p.passage.title}\n{p.passage.text}" for p in found.passages]
+        asked = {"question": f"{one.question}{asked_for(one)}", "texts": texts}
+        began = time.perf_counter()
+        said = await asyncio.to_thread(self.peer.ask, asked)
+        if "error" in said:
+            raise PeerFailed(said["error"])
+        reply = said.pop("text")
+        self.kept.append(said | {"reply": reply, "seconds": round(time.perf_counter() - began, 2)})
+        return read(one, reply) | {"retrieved": [p.passage.id for p in found.passages]}
 
 
 async def _ask(args: argparse.Namespace) -> None:
@@ -217,7 +217,14 @@ async def _ask(args: argparse.Namespace) -> None:
     models = Models(settings.embedder, settings.embedding)
     connections = Recorded(settings, offline=lambda: models.offline(settings.reading), kept=kept)
     service = await make_service(settings, models, connections, str(work / "index"))
-    desk = Desk(service=service, connections=connections, model=args.model, k=args.k, kept=kept)
+    desk = Desk(
+        service=service,
+        connections=connections,
+        model=args.model,
+        k=args.k,
+        kept=kept,
+        peer=_peer(args) if PEER in args.ways else None,
+    )
     for number, (one, way) in enumerate(todo, 1):
         kept.clear()
         began = time.perf_counter()
@@ -247,6 +254,13 @@ async def _ask(args: argparse.Namespace) -> None:
     await connections.aclose()
 
 
+def _peer(args: argparse.Namespace) -> Peer:
+    """Start paper-qa's program in its environment."""
+    program = Path(__file__).with_name("live_paperqa.py")
+    address = args.url.rstrip("/").removesuffix("/v1")
+    return Peer(str(args.peer), str(program), args.model.partition(":")[2], f"{address}/v1")
+
+
 async def _record(args: argparse.Namespace) -> None:
     """Write the rows of one label as recordings for the tests, with what becomes of each now."""
     from tests.support import recorded
@@ -258,7 +272,7 @@ async def _record(args: argparse.Namespace) -> None:
     for row in _rows(args.work / args.rows):
         if (
             row["model"] != label
-            or row["way"] == PLAIN
+            or row["way"] in (PLAIN, PEER)
             or any("reply" not in one for one in row["calls"])
         ):
             continue
@@ -306,14 +320,14 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _index(args: argparse.Namespace) -> None:
-    """Make the index of the shared data, unless it is there."""
-    place, passages = args.work / "index", args.work / "passages.jsonl"
-    if (args.work / "complete").exists():
+    """Make the index of all sets, or add what is new to it."""
+    passages, new = args.work / "passages.jsonl", args.work / "new.jsonl"
+    text = "".join(json.dumps(asdict(one)) + "\n" for one in documents(args.data))
+    if passages.exists() and passages.read_text(encoding="utf-8") == text:
         return
-    with passages.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(asdict(one)) + "\n" for one in documents(args.data))
-    run_ingest([passages], load_settings(), Target(place=str(place)))
-    (args.work / "complete").touch()
+    new.write_text(text, encoding="utf-8")
+    run_ingest([new], load_settings(), Target(place=str(args.work / "index")))
+    new.replace(passages)
 
 
 def main() -> None:
@@ -333,7 +347,10 @@ def main() -> None:
     parser.add_argument("--url", default="", help="address of its server; default: the usual one")
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=tuple(SETS))
     parser.add_argument(
-        "--ways", nargs="+", choices=(*WAYS, PLAIN, CELLS), default=("router", PLAIN)
+        "--ways", nargs="+", choices=(*WAYS, PLAIN, CELLS, PEER), default=("router", PLAIN)
+    )
+    parser.add_argument(
+        "--peer", type=Path, help="Python of an environment with paper-qa, for its way; needs --url"
     )
     parser.add_argument("--count", type=int, default=60, help="questions of a set")
     parser.add_argument("--k", type=int, default=4, help="passages that are retrieved")
@@ -342,6 +359,8 @@ def main() -> None:
     )
     parser.add_argument("--half", choices=("dev", "test"), default="test")
     args = parser.parse_args()
+    if PEER in args.ways and not (args.peer and args.url):
+        parser.error("the way paper-qa needs --peer and --url")
     args.work.mkdir(parents=True, exist_ok=True)
     if args.command == "report":
         print(report(list(_rows(args.work / args.rows))))

@@ -9,8 +9,10 @@ from typing import Any
 from orchestrator.evaluation.measures import mean
 
 Row = dict[str, Any]
+#: outcomes that give an answer; of an unsupported one no quote stands
+_ANSWERED = ("answered", "unsupported")
 _HEAD = (
-    "set", "way", "n", "answered", "verdict", "right", "wrong", "refused", "failed", "quotes named", "kept", "gold quoted",
+    "set", "way", "n", "answered", "unsupported", "refused", "failed", "verdict", "right", "wrong", "quotes named", "kept", "gold quoted",
     "in", "out", "calls", "s",
 )  # fmt: skip
 
@@ -39,11 +41,11 @@ def _grouped(rows: Sequence[Row], *names: str) -> list[tuple[tuple[str, ...], li
 
 
 def _line(name: str, way: str, rows: list[Row]) -> list[str]:
-    answered = [row for row in rows if row["outcome"] == "answered"]
+    answered = [row for row in rows if row["outcome"] in _ANSWERED]
     chosen = [row for row in answered if row["form"] != "free"]
     known = [row for row in rows if row["form"] != "free" or row["words"] or not row["answerable"]]
     right = [float(row["right"] is True) for row in known]
-    wrong = [float(row["outcome"] == "answered" and row["right"] is False) for row in known]
+    wrong = [float(row["outcome"] in _ANSWERED and row["right"] is False) for row in known]
     quoted = [row["gold_quoted"] for row in answered if row.get("gold_quoted") is not None]
     kept = sum(len(row.get("citations", ())) for row in answered)
     named = kept + sum(row.get("dropped", 0) for row in answered)
@@ -52,12 +54,14 @@ def _line(name: str, way: str, rows: list[Row]) -> list[str]:
         name,
         way,
         str(len(rows)),
-        _share([row["outcome"] == "answered" for row in rows]),
+        *(
+            interval([float(row["outcome"] == outcome) for row in rows])
+            for outcome in (*_ANSWERED, "refused")
+        ),
+        str(sum(row["outcome"] == "failed" for row in rows)),
         _share([row["verdict"] is not None for row in chosen]),
         interval(right),
         interval(wrong),
-        interval([float(row["outcome"] == "refused") for row in rows]),
-        str(sum(row["outcome"] == "failed" for row in rows)),
         str(named),
         f"{kept / named:.2f}" if named else "",
         _share(quoted),

@@ -53,6 +53,7 @@ def outcome_row(one: Asked, found: Report) -> Row:
         row
         | graded(one, outcome.text, outcome.choice)
         | {
+            "outcome": "answered" if outcome.supported else "unsupported",
             "citations": [[c.passage_id, c.start, c.end] for c in kept],
             "dropped": outcome.dropped_quotes,
             "gold_quoted": None

@@ -1,4 +1,4 @@
-"""Questions with known answers for :mod:`evals.live`: five sets of the shared data, each in two halves by its ids.
+"""Questions with known answers for :mod:`evals.live`: six sets of the shared data and the packaged sample, in two halves by ids.
 
 Prompts are chosen on the half ``dev``; figures are of the half ``test``.
 """
@@ -15,12 +15,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from posology.corpus import sample
 from posology.types import Form
 
 #: passages of the pool that no question is about
 _OTHERS = 400
 #: questions of a set's half, at most: their passages are in the index
 MOST = 60
+#: a question whose answer, with the right sentence, was once called contradicted
+_ASPIRIN = "Does aspirin reduce the risk of preeclampsia?"
 #: snippets of a BioASQ question that its passage holds
 _SNIPPETS = 4
 
@@ -170,6 +173,43 @@ def _near(data: Path) -> Iterator[tuple[Asked, Document]]:
         )
 
 
+def _notes() -> dict[str, Document]:
+    with sample.notes_file() as path:
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        return {r["id"]: Document(id=r["id"], title=r["title"], text=r["text"]) for r in rows}
+
+
+def _sample(_data: Path) -> Iterator[tuple[Asked, Document]]:
+    notes = _notes()
+    yield (
+        Asked(
+            set="sample",
+            id="aspirin",
+            question=_ASPIRIN,
+            form=Form.YES_NO,
+            verdict="yes",
+            passage="note:preg-002",
+        ),
+        notes["note:preg-002"],
+    )
+    for one in sample.questions():
+        if one.query.form is Form.CHOICE:
+            continue
+        place = one.evidence[0].passage_id if one.evidence else ""
+        yield (
+            Asked(
+                set="sample",
+                id=one.id,
+                question=one.query.text,
+                form=one.query.form,
+                verdict=one.choice,
+                answerable=not one.unanswerable,
+                passage=place,
+            ),
+            notes.get(place, Document(id="", title="", text="")),
+        )
+
+
 #: the sets by their names
 SETS: dict[str, Read] = {
     "pubmedqa": _pubmedqa,
@@ -178,6 +218,7 @@ SETS: dict[str, Read] = {
     "squad": _squad,
     "claims": _claims,
     "near misses": _near,
+    "sample": _sample,
 }
 
 
@@ -202,7 +243,7 @@ def asked(data: Path, name: str, part: str) -> list[Asked]:
 
 
 def documents(data: Path) -> list[Document]:
-    """Return the passages of all questions, and others of the pool."""
+    """Return the passages of all questions, and others of the pool and the sample."""
     found: dict[str, Document] = {}
     for name in SETS:
         wanted = {one.passage for part in HALVES for one in asked(data, name, part)}
@@ -213,4 +254,4 @@ def documents(data: Path) -> list[Document]:
         found.setdefault(
             row["id"], Document(id=row["id"], title=row.get("title") or "", text=row["text"])
         )
-    return list(found.values())
+    return list((found | _notes()).values())

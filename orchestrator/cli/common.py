@@ -37,6 +37,14 @@ EmbedderOption = Annotated[
         help="Embedding model: a name, a folder, medcpt, or openai:MODEL (paid). Default: POSOLOGY_EMBEDDER.",
     ),
 ]
+BaseUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="Base URL of the model's server. Default: its variable, e.g. LLAMACPP_BASE_URL.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TenantOption = Annotated[
     str | None,

@@ -19,7 +19,8 @@ from orchestrator.settings.fields import Fields
 from orchestrator.settings.sources import config_choice, environment_values, index_here, keys_of
 from orchestrator.settings.sources import variable as read_variable
 from orchestrator.settings.values import DEFAULT_REDIS, ReaderOptions, networks, off
-from posology.errors import ConfigurationError
+from posology.errors import ConfigurationError, InputError
+from posology.llm.models.names import parse
 from posology.llm.pace import floor_of
 from posology.llm.providers.table import PROVIDERS
 
@@ -79,6 +80,22 @@ class Settings(Fields):
         url = self._credentials[provider].base_url or PROVIDERS[provider].address
         # OLLAMA_HOST may be a host and a port
         return url if url is None or "://" in url else f"http://{url}"
+
+    def reached_at(self, model: str, url: str | None) -> Settings:
+        """Return the settings with another base URL of a model's provider; ``None``: as configured.
+
+        Raises:
+            InputError: the provider has none, or there is no such provider.
+        """
+        if url is None:
+            return self
+        row = PROVIDERS[parse(model).provider]
+        if row.url_variable is None:
+            raise InputError(f"{model} has no base URL", model=model)
+        found = self.model_copy()
+        known = self._credentials[row.name]
+        found._credentials = {**self._credentials, row.name: replace(known, base_url=url)}  # noqa: SLF001 - a copy of this
+        return found
 
     def environment(self) -> Mapping[str, str]:
         """Return these values and the stored keys as environment variables, for processes of this one.

@@ -139,7 +139,10 @@ _DECLINES = "|".join(
             r"^(?:they|it)\s+(?:do|does|did) not "
             r"(?:mention|address|answer|discuss|specify|state|say|report)\b"
         ),
-        r"^(?:does|do) not (?:say|mention|specify|state|appear)\b",
+        (
+            r"^(?:does|do|did) not (?:\w+ly )?(?:say|mention|specify|state|appear|address|answer|discuss|compare|examine|"
+            r"evaluate|assess|investigate|explore|cover)\b"
+        ),
         (
             rf"\b{_SOURCE} (?:\w+ly )?(?:contain|provide|offer|give|have|hold|include|present|"
             r"make)s? (?:no|little|nothing|insufficient)\b(?! (?:evidence|support) (?:that|for|of))"

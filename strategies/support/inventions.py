@@ -1,4 +1,4 @@
-"""Names of sources and drugs in an answer that no shown passage has: authors, journals, trials, drugs.
+"""Names of sources and drugs in an answer that no shown passage has: authors, journals, trials, drugs, and gaps left for them.
 
 A name is one by its form: "Wang et al. (2013)", "the SPRINT trial", NCT01206062, "Annals of Surgery". It is looked for in the
 question and in titles, texts, authors, journals, years and identifiers of the passages. Ordinary capitals are no names, nor are
@@ -41,6 +41,13 @@ _AUTHORS = (
     re.compile(rf"(?<=[(\[;]){_TWO},\s{_DATED}"),
     re.compile(rf"(?P<first>{_FAMILY})\s(?:and|&)\s(?P<second>{_FAMILY})(?=\s{_FOUND}\b)"),
     re.compile(rf"(?:(?<=\bDr\s)|(?<=\bDr\.\s)|(?<=\bProfessor\s))(?P<first>{_FAMILY})"),
+)
+#: a gap that the writer left for a name, with what follows it
+_GAP = re.compile(
+    r"[\[<{](?:(?:insert|first|last|study|journal|trial|drug|corresponding)\s)?"
+    r"(?:authors?|names?|year|date|journal|citation|reference|title)(?:['’]s)?(?:,?\s(?:names?|year|et\sal\b\.?))?[\]>}]"
+    rf"(?:\set\sal\b\.?)?(?:,?\s?[(\[](?:{_DATED}|year)[)\]])?",
+    re.IGNORECASE,
 )
 _BY = re.compile(
     rf"\b{_WORK}\s(?:\w+\s)?(?:conducted\s|published\s|performed\s|led\s|reported\s|authored\s|written\s)?by\s"
@@ -134,11 +141,19 @@ class Shown:
 def invented(sentence: str, shown: Shown) -> tuple[str, ...]:
     """Return the names of authors, journals, trials and drugs in a sentence that no passage has, each once, as written.
 
+    A gap that was left for one, as in "[author] et al. (2010)", is such a name.
+
     Args:
         sentence: a sentence of an answer.
         shown: names of the question and the passages.
     """
-    every = (*_authors(sentence, shown), *_journals(sentence, shown), *_trials(sentence, shown))
+    gaps = [one[0] for one in _GAP.finditer(sentence)]
+    every = (
+        *gaps,
+        *_authors(sentence, shown),
+        *_journals(sentence, shown),
+        *_trials(sentence, shown),
+    )
     found = [one for one in every if not any(one in other and one != other for other in every)]
     drugs = sorted(substances(sentence) - _NATURAL - shown.terms)
     return tuple(dict.fromkeys((*found, *drugs)))
@@ -146,7 +161,7 @@ def invented(sentence: str, shown: Shown) -> tuple[str, ...]:
 
 def uncited(sentence: str) -> str:
     """Return a sentence with spaces in place of its citations of authors, whose years are no figures."""
-    for pattern in _AUTHORS:
+    for pattern in (*_AUTHORS, _GAP):
         sentence = pattern.sub(lambda found: " " * len(found[0]), sentence)
     return sentence
 

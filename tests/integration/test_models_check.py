@@ -112,10 +112,14 @@ def test_a_server_of_one_s_own_says_what_it_serves(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with StubProvider(reply_to, documents=llamacpp_documents("qwen3")) as stub:
-        environment = {"LLAMACPP_BASE_URL": stub.url, "POSOLOGY_HOME": str(tmp_path / "home")}
+        here = {"LLAMACPP_BASE_URL": stub.url, "POSOLOGY_HOME": str(tmp_path / "home")}
+        elsewhere = here | {"LLAMACPP_BASE_URL": "http://127.0.0.1:9"}
         done = [
-            RUNNER.invoke(app, ["models", "check", f"llamacpp:{name}", "--json"], env=environment)
-            for name in ("qwen3", "other")
+            RUNNER.invoke(app, ["models", "check", "--json", *more], env=environment)
+            for more, environment in (
+                (("llamacpp:qwen3", "--base-url", stub.url), elsewhere),
+                (("llamacpp:other",), here),
+            )
         ]
     good, bad = (json.loads(one.stdout) for one in done)
     assert [one.exit_code for one in done] == [0, 4]

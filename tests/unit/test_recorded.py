@@ -36,3 +36,18 @@ def test_recordings_are_of_the_present_prompts() -> None:
     calls = sum(len(row["calls"]) for row in ROWS)
     if old := sum(map(stale, ROWS)):
         pytest.skip(f"{old} of {calls} recorded replies are to older prompts: record them anew")
+
+
+def test_every_answer_to_a_question_with_choices_has_a_verdict() -> None:
+    """The first real replies to PubMedQA's questions had none."""
+    asked = [row for row in ROWS if row["set"] in ("pubmedqa", "bioasq yesno")]
+    given = [row["outcome"]["choice"] for row in asked if row["outcome"].get("answered")]
+    assert len(given) > 20
+    assert None not in given
+
+
+def test_an_author_and_a_year_that_no_passage_has_are_marked() -> None:
+    """A reply said "The study by [author] et al. (2010) found …"."""
+    marked = [row["outcome"] for row in ROWS if "et al. (2010)" in str(row["outcome"].get("text"))]
+    assert marked
+    assert all("invented" in rules for one in marked for _, rules in one["support"])

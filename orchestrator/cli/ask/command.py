@@ -15,7 +15,7 @@ from rich.text import Text
 
 from orchestrator.cli.ask.outcome import write_explained, write_job
 from orchestrator.cli.ask.stack import ask_stack, search_stack
-from orchestrator.cli.common import IndexOption, errors, fail, tell_preparing
+from orchestrator.cli.common import BaseUrlOption, IndexOption, errors, fail, tell_preparing
 from orchestrator.cli.index.options import ColumnOptions
 from orchestrator.cli.live.options import LiveOptions
 from orchestrator.cli.option_groups import grouped
@@ -59,6 +59,7 @@ def ask(
     why: Annotated[
         bool, typer.Option("--why", help="Also explain the decision, step by step.")
     ] = False,
+    base_url: BaseUrlOption = None,
     local: LocalOption = False,
     output: OutputOptions,
 ) -> None:
@@ -67,7 +68,8 @@ def ask(
     With PATH, the files are indexed first; the next question to the same files is answered at once. With --live, literature
     is fetched for the question and indexed first; fetching is free of charge.
 
-    A stack that runs here with the same settings answers as a job, much sooner; see --local.
+    A stack that runs here with the same settings answers as a job, much sooner; see --local. With --base-url, this process
+    answers.
     """
     from orchestrator.question.request import AskRequest, check_awaited
     from posology.llm.accounting import Account
@@ -79,6 +81,7 @@ def ask(
         tell_preparing()
         asked = AskRequest.parse(options.fields(question))
         request = asked.to_request(settings)
+        settings = settings.reached_at(request.model, base_url)
         check_awaited(request.tier)
         unread: tuple[str, ...] = ()
         if live.live and (paths or index is not None):
@@ -93,9 +96,10 @@ def ask(
             index, unread = str(found.place), found.unread
         elif columns.column:
             raise typer.BadParameter("--column needs PATH: it names the columns of files")
-        # a stack has only the templates that it was started with
+        # a stack has only the templates and addresses that it was started with
         elif (
-            not (local or asked.prompts) and (job := ask_stack(settings, asked, index)) is not None
+            not (local or asked.prompts or base_url)
+            and (job := ask_stack(settings, asked, index)) is not None
         ):
             write_job(job, form, why=why)
             return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json, run
+from orchestrator.cli.common import BaseUrlOption, JsonOption, TenantOption, errors, print_json, run
 from posology.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def check(
             help="Also check caching, effort and bounds, with up to seven more calls. Default: false.",
         ),
     ] = False,
+    base_url: BaseUrlOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -126,6 +127,7 @@ def check(
         )
         assert asked.max_cost_usd is not None
         cap, name = asked.max_cost_usd, asked.to_request(settings).model
+        settings = settings.reached_at(name, base_url)
 
         async def work() -> ModelCheck:
             models = Models(settings.embedder, settings.embedding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -102,6 +103,16 @@ async def test_one_call_is_answered_and_the_server_asked_once(kind: str, make_ca
         assert sent["response_format"]["json_schema"]["schema"]["required"] == ["answer"]
         assert (sent["max_tokens"], sent["temperature"]) == (200, 0)
         assert stub.requests[-1].headers["authorization"] == "Bearer none"
+
+
+async def test_a_server_at_its_default_address_is_streamed_without_a_floor(make_call: Any) -> None:
+    reply = Reply(text=GOOD, usage=USAGE)
+    with StubProvider([reply], documents=llamacpp_documents("qwen3:8b")) as stub:
+        kind = replace(KINDS["llamacpp"], address=stub.url)
+        adapter = LocalAdapter(kind, api_key=None, base_url=None, min_tokens_per_second=None)
+        await adapter(asking(make_call, "llamacpp"))
+        await adapter.aclose()
+    assert stub.requests[-1].json["stream"] is True
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)

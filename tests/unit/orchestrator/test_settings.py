@@ -7,7 +7,7 @@ import pytest
 from orchestrator.budget import _floor, lease_for
 from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, models
 from posology.budget.ledger.base import LEASE
-from posology.errors import ConfigurationError
+from posology.errors import ConfigurationError, InputError
 from posology.llm.pace import LOCAL
 from posology.published.base import descriptions
 
@@ -172,3 +172,15 @@ def test_a_reservation_outlasts_the_deadline_of_a_call(monkeypatch: pytest.Monke
     monkeypatch.setenv("POSOLOGY_CALL_DEADLINE", "10")
     monkeypatch.setenv("POSOLOGY_CALL_TIMEOUT", "5")
     assert lease_for(load_settings()) == LEASE
+
+
+def test_a_model_s_base_url_may_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLAMACPP_BASE_URL", "http://127.0.0.1:1")
+    settings = Settings()
+    other = settings.reached_at("llamacpp:qwen3", "http://127.0.0.1:2")
+    assert other.address("llamacpp") == "http://127.0.0.1:2"
+    assert other.environment()["LLAMACPP_BASE_URL"] == "http://127.0.0.1:2"
+    assert settings.address("llamacpp") == "http://127.0.0.1:1"
+    assert settings.reached_at("llamacpp:qwen3", None) == settings
+    with pytest.raises(InputError, match="gguf:here has no base URL"):
+        settings.reached_at("gguf:here", "http://127.0.0.1:2")

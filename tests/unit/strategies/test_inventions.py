@@ -47,6 +47,11 @@ SHOWN = Shown.of(
         ("It was published in the Annals of Surgery.", ["Annals of Surgery"]),
         ("As The Lancet says, it helps.", ["Lancet"]),
         ("Ramipril helps.", ["ramipril"]),
+        # gaps that a model left
+        ("The study by [author] et al. (2010) found less.", ["[author] et al. (2010)"]),
+        ("It helps [Author, Year].", ["[Author, Year]"]),
+        ("Less was found in [journal name].", ["[journal name]"]),
+        ("According to <author's name>, it helps.", ["<author's name>"]),
     ],
 )
 def test_what_no_passage_names_is_found(sentence: str, found: list[str]) -> None:

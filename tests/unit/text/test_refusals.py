@@ -73,6 +73,14 @@ def test_a_megabyte_of_one_phrase_is_judged(unit: str) -> None:
         ("The passage does not provide information on the dose for children.", True),
         ("The passages do not contain an answer to this.", True),
         ("The passages do not answer the question.", True),
+        (
+            "The passage does not directly answer it. It covers doses, but does not compare them.",
+            False,
+        ),
+        (
+            "The text does not directly answer the question. It covers doses, but does not compare them.",
+            True,
+        ),
         ("No studies in the passages show a benefit.", False),
         ("The trial did not provide evidence that aspirin helps.", False),
         ("The passages do not answer the question directly, but aspirin lowered mortality.", False),

@@ -51,12 +51,12 @@ class LocalAdapter(OpenAIAdapter):
             api_key=api_key or _NO_KEY,
             base_url=f"{self._root}{self.API}",
             legacy_max_tokens=True,
+            # whose own address stays OpenAI's: this is a server with its API
             vendor=replace(
                 VENDOR,
                 provider=kind.name,
                 key_variable=kind.key_variable,
                 url_variable=kind.url_variable,
-                base_url=f"{kind.address}{self.API}",
             ),
             **options,
         )
