@@ -1,0 +1,1 @@
+"""The packaged judge of support: its lessons, its training and its calibration."""

@@ -1,0 +1,113 @@
+"""Training of the judge of support on a few made-up lessons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig
+
+from orchestrator.training.artefacts.judge import training
+from orchestrator.training.artefacts.judge.cases import UNSUPPORTED, Lesson
+from orchestrator.training.artefacts.judge.training import (
+    JudgeModel,
+    Recipe,
+    loss,
+    make,
+    measures,
+    probabilities,
+    read,
+    schedule,
+    train,
+)
+from posology.errors import InputError
+
+WORDS = np.random.default_rng(0).normal(scale=0.05, size=(30_522, 384)).astype(np.float32)
+
+
+def tiny() -> JudgeModel:
+    config = BertConfig(
+        vocab_size=8, hidden_size=384, num_hidden_layers=1, num_attention_heads=4, intermediate_size=32,
+    )  # fmt: skip
+    return make(0, config)
+
+
+def lesson(n: int, stance: int = 0, origin: str = "claims") -> Lesson:
+    return Lesson(
+        origin=origin,
+        part="train",
+        document=str(n),
+        claim=("Salt helped.", "Salt did harm.", "Sand helped.", "Nothing helped.")[stance],
+        text=f"Salt helped {n} of 90.",
+        title="A trial of salt",
+        before="They were ill.",
+        stance=stance,
+    )
+
+
+LESSONS = [lesson(n, n % 3) for n in range(24)] + [lesson(n, 3, "factcg") for n in range(8)]
+
+
+def trained(folder: Path, recipe: Recipe, learned: Sequence[Lesson] = LESSONS) -> JudgeModel:
+    folder.mkdir(exist_ok=True)
+    model = tiny()
+    train(model, learned, WORDS, recipe, folder)
+    return model
+
+
+def test_the_general_sets_are_learned_first_and_once() -> None:
+    steps = [places for places, _ in schedule(LESSONS, Recipe(passes=3))]
+    origins = [{LESSONS[i].origin for i in places} for places in steps]
+    assert origins == [{"factcg"}, {"claims"}, {"claims"}, {"claims"}]
+    assert sorted(steps[1]) == sorted(steps[2]) != sorted(steps[0])
+
+
+def test_what_is_not_supported_is_learned_as_either_of_the_others() -> None:
+    sure = torch.tensor([[-9.0, 9.0, 0.0], [-9.0, 0.0, 9.0]])
+    assert float(loss(sure, [UNSUPPORTED, UNSUPPORTED])) < 1e-3
+    assert float(loss(-sure, [UNSUPPORTED, UNSUPPORTED])) > 5
+
+
+def test_the_claim_is_read_first_then_title_and_sentences() -> None:
+    pair = read(lesson(1))
+    assert pair.ids[0] == 101
+    assert len(pair.ids) > pair.first + 10
+    assert (
+        read(replace(lesson(1), title="", before="")).ids[: pair.first] == pair.ids[: pair.first]
+    ).all()
+
+
+def test_training_tells_the_stances_apart(tmp_path: Path) -> None:
+    model = trained(tmp_path, Recipe(passes=60, save_every=1_000))
+    asked = [one for one in LESSONS if one.stance != UNSUPPORTED]
+    found = measures(asked, probabilities(model, asked, WORDS))
+    assert found["balanced"] > 0.9
+    assert found["n"] == 24
+
+
+def test_an_interrupted_training_ends_as_one_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe(passes=5, save_every=2)
+    whole = trained(tmp_path / "whole", recipe)
+    calls = 0
+
+    def interrupted(logits: torch.Tensor, stances: Sequence[int]) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return loss(logits, stances)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "loss", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path / "cut", recipe)
+    resumed = trained(tmp_path / "cut", recipe).state_dict()
+    assert all(torch.equal(one, resumed[name]) for name, one in whole.state_dict().items())
+    with pytest.raises(InputError, match="another training"):
+        trained(tmp_path / "cut", recipe, LESSONS[1:])
