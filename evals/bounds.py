@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from evals.byte_bpe import PATTERNS, counts, everyday, medical, train, words
-from orchestrator.training.artefacts.frequent_words import FILES, Texts, vocabulary
 from posology.budget.bounds.openai_tokens import ENCODINGS, default_folder, load
 from posology.text.bounds import TextBound, bytes_bound, words_bound
+from training.frequent_words import FILES, Texts, vocabulary
 
 _SIZES = (32_000, 50_000, 100_000)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from orchestrator.training.artefacts.frequent_words import Texts, vocabulary
+from training.frequent_words import Texts, vocabulary
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

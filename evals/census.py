@@ -36,7 +36,6 @@ from orchestrator.models import Models
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
-from orchestrator.training.artefacts.gold import DATA, WORK, pubmedqa
 from policies.affordable import COMPRESSED, PARTITIONED
 from policies.calibration import packaged
 from posology.corpus import sample
@@ -44,6 +43,7 @@ from posology.llm.accounting import Account
 from posology.llm.offline.reader import NAME
 from posology.query import make_query
 from posology.types import MODES, Dose, Mode, Query
+from training.gold import DATA, WORK, pubmedqa
 
 _BILLED_AS = "openai:gpt-4o-mini"
 ARMS = ("ladder", "one call", "compressed", "BriefContext")

@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from evals import pooled
-from orchestrator.training.artefacts import pruner_cases
-from orchestrator.training.artefacts.gold import rows as read
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -27,6 +25,8 @@ from posology.index.store import Index
 from posology.query import make_query
 from posology.types import Ranking, Retrieval
 from strategies.compression.self_information import make_annotator
+from training import pruner_cases
+from training.gold import rows as read
 
 #: passages a question
 K = 8

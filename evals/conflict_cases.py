@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.training.artefacts.gold import rows
 from posology.types import Form, Passage
+from training.gold import rows
 
 FILES = ("healthver_dev.jsonl.gz", "ramdocs_part1.jsonl.gz")
 

@@ -24,17 +24,17 @@ from evals.conflict_cases import FILES, Case, healthver, ramdocs
 from evals.conflict_reader import ScriptedReader
 from evals.papers.literature import retrieval
 from evals.pooled import shown
-from orchestrator.training.artefacts.pruner_cases import part_of
 from posology.llm.offline.answering import KeptReadings
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.reading.crossencoder import CrossEncoder
-from posology.testing import ScriptedModel
 from posology.types import Answer, PartitionMode, Stage, Task
 from strategies.briefcontext.answers import agree
 from strategies.briefcontext.conclusion import DIFFERENT
 from strategies.briefcontext.strategy import DEFAULT_SIZE, BriefContext
 from strategies.direct import Direct
+from tests.doubles import ScriptedModel
+from training.pruner_cases import part_of
 
 #: (resolved rightly, cases) by model, table S2
 PAPER = {"Mixtral-7x8b": (171, 217), "GPT-3.5-turbo": (225, 313)}

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.training.artefacts.gold import rows
 from posology.corpus import sample
 from posology.index.embedders import load_sentence_transformer
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import Hit, Passage, Query, Ranking, Retrieval, Retrieved
+from training.gold import rows
 
 _QUESTIONS = "pubmedqa_train.jsonl.gz"
 _POOL, _VECTORS = "pool.jsonl.gz", "pool.minilm.f16.npy"

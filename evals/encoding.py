@@ -30,12 +30,12 @@ import numpy as np
 
 from evals.pooled import interval, shown
 from orchestrator.environment import environment, prepare_libraries
-from orchestrator.training.artefacts.gold import WORK, Question, pubmedqa, scifact
-from orchestrator.training.artefacts.gold import rows as read
 from posology.devices import cores
 from posology.index.embedders import load
 from posology.index.embedders.options import Options
 from posology.types import Passage
+from training.gold import WORK, Question, pubmedqa, scifact
+from training.gold import rows as read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,10 +35,10 @@ from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.rows import Estimated, Estimates, read_rows
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
-from orchestrator.training.artefacts.gold import rows
 from posology.corpus import sample
 from posology.llm.accounting import Account
 from strategies import STRATEGIES
+from training.gold import rows
 
 _BILLED_AS = "openai:gpt-4o-mini"
 _PUBMEDQA = "pubmedqa_train.jsonl.gz"

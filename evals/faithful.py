@@ -26,11 +26,11 @@ from itertools import islice
 from pathlib import Path
 
 from evals.pooled import shown
-from orchestrator.training.artefacts.gold import rows
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.checked import bears_out
 from strategies.compression.wording.drugs import is_drug
+from training.gold import rows
 
 _FILE = "pubmedqa_train.jsonl.gz"
 _LOOKED_AT = 200

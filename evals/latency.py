@@ -14,10 +14,10 @@ from pathlib import Path
 import anyio
 
 from evals.clock import Precomputed, quantiles, retrieval_seconds, seconds
-from orchestrator.training.artefacts.gold import pubmedqa
 from posology.index.embedders import load
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
+from training.gold import pubmedqa
 
 K = 16
 #: questions that are asked before the clock starts

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.training.artefacts.gold import rows
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.query import make_query
@@ -36,6 +35,7 @@ from posology.types import (
 )
 from strategies.compression.leancontext import LeanContext
 from strategies.compression.self_information import make_annotator
+from training.gold import rows
 
 K = 16
 #: milliseconds that compressing 16 abstracts may take in the middle

@@ -29,9 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.pooled import holds, stems
-from orchestrator.training.artefacts.gold import rows
-from orchestrator.training.artefacts.preflight import INDEX
-from orchestrator.training.artefacts.preflight_cases import FILES, build
+from orchestrator.evaluation.simulation import Gold
 from posology.index.build.ingest import ingest
 from posology.index.build.quick import QuickRowBuilder
 from posology.index.build.rows import RowSource
@@ -39,9 +37,11 @@ from posology.index.embedders import load
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.simulation import Gold
 from posology.types import Query, Retrieval, Sentence
 from strategies.compression.late.codec import LateCodec
+from training.gold import rows
+from training.preflight import INDEX
+from training.preflight_cases import FILES, build
 
 BIOASQ, PUBMEDQA = "bioasq_7b-10b.jsonl.gz", "pubmedqa_train.jsonl.gz"
 _LEARNED_FROM = frozenset({"scifact", "evidence_inference"})

@@ -20,16 +20,16 @@ from pathlib import Path
 import anyio
 import numpy as np
 
-from orchestrator.training.artefacts.gold import pubmedqa
-from orchestrator.training.artefacts.gold import rows as read
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.places import Place, s3_options
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.models.embedder import HashEmbedder
 from posology.types import Filters
+from tests.doubles.models.embedder import HashEmbedder
+from training.gold import pubmedqa
+from training.gold import rows as read
 
 K = 16
 #: what a reader of recent literature asks for

@@ -35,10 +35,10 @@ from typing import Any
 from evals.peers_report import Found, Turn, billed, show
 from evals.peers_stub import answers, hesitates, usage
 from evals.throughput_side import LATE, faults
-from orchestrator.training.artefacts.gold import pubmedqa
 from posology.devices import cores
 from posology.hub import DEFAULT, PACKAGED
-from posology.testing.provider.load import LoadStub
+from tests.doubles.provider.load import LoadStub
+from training.gold import pubmedqa
 
 _NEEDED = "8 needed"
 

@@ -53,10 +53,10 @@ from evals.policy_report import (
     table,
 )
 from evals.pooled import FILE, SHADOW, arguments, open_pool
-from orchestrator.training.artefacts.gold import rows
-from orchestrator.training.artefacts.preflight import INDEX
 from policies.affordable import PARTITIONED, WHOLE
 from posology.types import Dose
+from training.gold import rows
+from training.preflight import INDEX
 
 SQUAD, BIOASQ, PUBMEDQA = "squad", "bioasq", "pubmedqa"
 #: the group of all sets

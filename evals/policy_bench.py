@@ -13,12 +13,12 @@ from typing import Any
 
 from evals.pooled import SHADOW, counter, prices
 from orchestrator.compressors import Compressors
+from orchestrator.evaluation.simulation import Gold, SimulatedModel, is_right, profiles
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from policies.affordable import PARTITIONED
 from policies.qtable import QTable
 from policies.specs import parse
 from posology.index.embedders import load
-from posology.testing.simulation import Gold, SimulatedModel, is_right, profiles
 from posology.types import (
     Call,
     Completion,
@@ -107,7 +107,7 @@ class Bench:
     Args:
         asked: questions with their retrievals and gold.
         embedder: name of the embedder of their index; ``None``: the packaged one.
-        partial: see :class:`~posology.testing.simulation.SimulatedModel`.
+        partial: see :class:`~orchestrator.evaluation.simulation.SimulatedModel`.
     """
 
     def __init__(

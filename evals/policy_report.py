@@ -14,9 +14,9 @@ import numpy as np
 
 from evals.census import ARMS, arm_of
 from evals.policy_bench import SHIPPED, Asked, Bench, Outcome
+from orchestrator.evaluation.simulation import profiles
 from policies.affordable import PARTITIONED
 from policies.preflight import SPOTLIGHT
-from posology.testing.simulation import profiles
 
 DIRECT = "direct"
 DRAWS = 2_000

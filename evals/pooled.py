@@ -22,9 +22,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from orchestrator.training.artefacts import pruner_cases
-from orchestrator.training.artefacts.gold import WORK
-from orchestrator.training.artefacts.gold import rows as read
 from posology.budget.prices.book import PriceBook, packaged
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.build.ingest import ingest
@@ -41,6 +38,9 @@ from posology.text.tokens import wordpiece_counter
 from posology.types import Mode, Query, Retrieval, TokenVectors
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator
+from training import pruner_cases
+from training.gold import WORK
+from training.gold import rows as read
 
 FILE = "squad11_dev_part1.jsonl.gz"
 #: whose prices the offline reader's tokens are charged at

@@ -29,21 +29,6 @@ import anyio
 import numpy as np
 
 from evals.pooled import open_pool
-from orchestrator.training.artefacts.preflight import (
-    INDEX,
-    SETS,
-    Judged,
-    K,
-    judge,
-    of_set,
-    published,
-    reached,
-    recall_of,
-    save,
-    scores,
-    train,
-)
-from orchestrator.training.artefacts.preflight_cases import DEPTHS, Cases, gather, likeliest_weights
 from orchestrator.training.calibration.learning import (
     ISSUE_RATE,
     RECALL,
@@ -61,6 +46,21 @@ from policies.calibration import Calibration, Model
 from policies.preflight import PREFIX, SPOTLIGHT, Calibrated, Published, observe
 from policies.preflight_features import WEIGHTS
 from posology.types import Mode
+from training.preflight import (
+    INDEX,
+    SETS,
+    Judged,
+    K,
+    judge,
+    of_set,
+    published,
+    reached,
+    recall_of,
+    save,
+    scores,
+    train,
+)
+from training.preflight_cases import DEPTHS, Cases, gather, likeliest_weights
 
 PAPER = "paper (MedCPT, all of PubMed)  n  1118  TP 426  FP 423  FN  34  TN 235  precision .5018  recall .9261  F1 .6509"
 _RESAMPLED = 200

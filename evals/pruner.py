@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from orchestrator.training.artefacts.gold import WORK
-from orchestrator.training.artefacts.pruner_corpora import Corpus, coded, open_corpora
-from orchestrator.training.artefacts.pruner_scores import SHARES, Recorded, observed, together
 from posology.index.embedders import load
 from posology.types import Retrieved
 from strategies.compression import provence
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.features import NAMES
 from strategies.compression.late.head import Head
+from training.gold import WORK
+from training.pruner_corpora import Corpus, coded, open_corpora
+from training.pruner_scores import SHARES, Recorded, observed, together
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

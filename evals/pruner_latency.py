@@ -107,13 +107,13 @@ def main() -> None:
     import numpy as np
     import torch
 
-    from orchestrator.training.artefacts.gold import rows
-    from orchestrator.training.artefacts.pruner_cases import POOL
     from posology.index import tokens as stored
     from posology.index.embedders import load
     from posology.types import Passage
     from strategies.compression.late.codec import LateCodec
     from strategies.compression.late.pruner import Pruner
+    from training.gold import rows
+    from training.pruner_cases import POOL
 
     codec, pruner, embedder = LateCodec.packaged(), Pruner(), load(None)
     rng = random.Random(3)

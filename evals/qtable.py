@@ -31,10 +31,10 @@ import numpy as np
 
 from evals import pooled
 from evals.qtable_halves import Half, explore
-from orchestrator.training.artefacts.gold import WORK
 from orchestrator.training.qtable.learner import ALPHA, MOST_STATES, Recipe, learn
 from policies.qtable import ACTIONS, STATES, QTable
 from posology.llm.offline.reader import ExtractiveReader
+from training.gold import WORK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -31,7 +31,6 @@ from orchestrator.environment import prepare_libraries
 from orchestrator.models import Models
 from orchestrator.service import open_connections
 from orchestrator.settings import Settings, load_settings
-from orchestrator.training.artefacts.gold import rows
 from posology.budget.ledger.journal import LedgerJournal
 from posology.errors import BudgetError, ProviderError
 from posology.llm.accounting import Account
@@ -41,6 +40,7 @@ from posology.types import QUOTE_FORMS, Answer, Excerpt, Outcome, Passage, Quote
 from strategies.briefcontext.strategy import BriefContext
 from strategies.citing import Claim, cite
 from strategies.direct import Direct
+from training.gold import rows
 
 _K = 8
 _OFFLINE = "offline:extractive"

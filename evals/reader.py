@@ -25,12 +25,12 @@ from evals.reader_cases import FILES, FINDS, Case, Data
 from evals.reader_methods import Method, candidates, crossed, late
 from evals.reader_sets import Pair, sets
 from orchestrator.settings.values import READ
-from orchestrator.training.artefacts.gold import DATA
 from posology.llm.offline.choice import choose
 from posology.llm.offline.evidence import Evidence
 from posology.llm.offline.verdict import lean, verdict
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
 from posology.types import Excerpt
+from training.gold import DATA
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

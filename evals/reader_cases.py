@@ -1,6 +1,6 @@
 """Questions with the passages that are shown for them, on documents that no reader was trained or calibrated on.
 
-Parts are those of :func:`orchestrator.training.artefacts.pruner_cases.part_of`: ``test`` is measured, ``dev`` calibrates.
+Parts are those of :func:`training.pruner_cases.part_of`: ``test`` is measured, ``dev`` calibrates.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from orchestrator.training.artefacts.gold import rows
-from orchestrator.training.artefacts.pruner_articles import ARTICLES, FORMS, PROMPTS
-from orchestrator.training.artefacts.pruner_cases import (
+from posology.corpus.sample import notes_file, questions
+from posology.index.embedders import load
+from posology.text.sentences import split
+from posology.types import Excerpt, Passage
+from training.gold import rows
+from training.pruner_articles import ARTICLES, FORMS, PROMPTS
+from training.pruner_cases import (
     POOL,
     POOL_VECTORS,
     SQUAD,
@@ -25,10 +29,6 @@ from orchestrator.training.artefacts.pruner_cases import (
     part_of,
     parts,
 )
-from posology.corpus.sample import notes_file, questions
-from posology.index.embedders import load
-from posology.text.sentences import split
-from posology.types import Excerpt, Passage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,13 +21,13 @@ from evals import conflict_cases
 from evals.reader_cases import excerpt
 from evals.reader_methods import Method, crossed
 from orchestrator.settings.values import READ
-from orchestrator.training.artefacts.gold import DATA, rows
-from orchestrator.training.artefacts.pruner_cases import part_of
 from posology.index.embedders import load
 from posology.llm.offline.choice import Scores
 from posology.llm.offline.contrast import LIMITS, Limits, contrast
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
 from posology.types import Call, Excerpt, PromptId, Query, Stage
+from training.gold import DATA, rows
+from training.pruner_cases import part_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

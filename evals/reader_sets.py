@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from evals.reader_cases import BIOASQ, SHOWN, Case, Data, excerpt
-from orchestrator.training.artefacts.gold import rows
-from orchestrator.training.artefacts.pruner_articles import COVID
-from orchestrator.training.artefacts.pruner_cases import part_of
+from training.gold import rows
+from training.pruner_articles import COVID
+from training.pruner_cases import part_of
 
 #: cases that are answerable, and their near misses
 Pair = tuple[list[Case], list[Case]]

@@ -44,7 +44,6 @@ from orchestrator.question.pipeline import Pipeline
 from orchestrator.service import Service, make_service
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
-from orchestrator.training.artefacts.gold import WORK
 from policies.qtable import ACTIONS, QTable, state_vector
 from policies.specs import POLICIES
 from posology.errors import DecisionChanged
@@ -54,6 +53,7 @@ from posology.types import Call, Completion, Finish, Stage, Usage
 from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
+from training.gold import WORK
 from workers.engine.claims import WorkStore
 from workers.engine.runner import Runner
 from workers.engine.units import Unit

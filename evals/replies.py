@@ -34,8 +34,6 @@ import numpy as np
 from pydantic import BaseModel
 
 from evals.byte_bpe import counts, everyday, medical, train
-from orchestrator.training.artefacts.frequent_words import FILES, Texts
-from orchestrator.training.artefacts.gold import rows
 from posology.text.numbering import name
 from posology.text.sentences import split
 from posology.types import QUOTE_FORMS, QuoteForm, Stage
@@ -53,6 +51,8 @@ from prompts.lengths import (
     reply_tokens,
 )
 from prompts.reduce import LETTER, CitedReduce, Claim, ReduceReply
+from training.frequent_words import FILES, Texts
+from training.gold import rows
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

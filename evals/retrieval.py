@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
 from posology.index.embedders import load
 from posology.index.search.bm25 import rerank
 from posology.index.search.rankings import fuse
 from posology.index.search.retriever import DEPTH, RRF_K
 from posology.index.store import Index
+from training.gold import Question, pubmedqa, scifact
 
 #: depth of the mean reciprocal rank; a gold passage below it counts 0
 MRR_AT = 100

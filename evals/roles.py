@@ -3,7 +3,7 @@
 ``python -m evals.roles --data DIR --work DIR [--head FILE] [--pubmedqa]``
 
 *By heading and words* counts a sentence of an opening section as aim or background by what it says, as the head was
-trained (``orchestrator.training.artefacts.roles.cases``); *by heading alone* takes the author's heading as it is. Beside
+trained (``training.roles.cases``); *by heading alone* takes the author's heading as it is. Beside
 the head stands a linear model over the vectors of a sentence and its neighbours and its place, learned from 1,200 of the
 training abstracts. Intervals are 95 % bootstrap intervals over documents, 1,000 draws.
 """
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.training.artefacts.gold import DATA, WORK
-from orchestrator.training.artefacts.roles.cases import MOST, Abstract, abstracts, pubmedqa
-from orchestrator.training.artefacts.roles.training import Example, examples
-from orchestrator.training.artefacts.roles.vectors import encode
 from posology.text.roles.head import FILE, ROLES, RoleHead, tell
+from training.gold import DATA, WORK
+from training.roles.cases import MOST, Abstract, abstracts, pubmedqa
+from training.roles.training import Example, examples
+from training.roles.vectors import encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

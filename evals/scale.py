@@ -27,7 +27,7 @@ from evals.scale_corpus import Corpus
 from evals.scale_likeness import compare
 from evals.scale_reader import FILTERED, TIMED, WARM
 from evals.scale_report import FIGURES, report
-from orchestrator.training.artefacts.gold import WORK
+from training.gold import WORK
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.training.artefacts.gold import pubmedqa, scifact
-from orchestrator.training.artefacts.gold import rows as read
 from posology.index.embedders import load
 from posology.index.schema import Row, digest
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence
+from training.gold import pubmedqa, scifact
+from training.gold import rows as read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,8 +24,6 @@ import numpy as np
 
 from evals import pruner_latency
 from evals.pooled import interval, shown
-from orchestrator.training.artefacts.gold import WORK
-from orchestrator.training.artefacts.gold import rows as read
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders.models import load_best
 from posology.index.embedders.options import Options
@@ -33,6 +31,8 @@ from posology.index.embedders.projection import packaged
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.text.sentences import split
 from posology.types import Passage, Sentence
+from training.gold import WORK
+from training.gold import rows as read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

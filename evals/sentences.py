@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from orchestrator.training.artefacts.gold import rows
 from posology.text.sentences import split
+from training.gold import rows
 
 FILE = "genia_sentences.jsonl.gz"
 HALVES = ("dev", "held")

@@ -21,13 +21,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from evals.pooled import prices, shown
-from orchestrator.training.artefacts.gold import rows
 from posology.text._edges import NEGATIONS
 from posology.text.sentences import split
 from posology.types import Passage, Usage
 from strategies.compression.checked import check
 from strategies.compression.summarization.cost import CostModel, machine_dollars
 from strategies.compression.wording.drugs import is_drug
+from training.gold import rows
 
 #: a word, its punctuation left out
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")

@@ -29,8 +29,6 @@ import numpy as np
 
 from orchestrator.environment import prepare_libraries
 from orchestrator.models import Models
-from orchestrator.training.artefacts.gold import rows
-from orchestrator.training.artefacts.pruner_cases import CLAIMS, POOL, fine_starts, part_of
 from posology.seams import SupportJudge
 from posology.text.sentences import split
 from posology.types import (
@@ -45,6 +43,8 @@ from posology.types import (
     Statement,
 )
 from strategies.support.check import checked, neighbourhood
+from training.gold import rows
+from training.pruner_cases import CLAIMS, POOL, fine_starts, part_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,8 +24,8 @@ from evals.papers.rows import open_folder
 from evals.papers.run import Done, Payment, run
 from evals.papers.suite import Given
 from evals.papers.table import SUITES
-from orchestrator.training.artefacts.gold import DATA, WORK
 from posology.errors import PosologyError
+from training.gold import DATA, WORK
 
 
 def parser() -> argparse.ArgumentParser:

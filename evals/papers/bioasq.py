@@ -26,8 +26,6 @@ import anyio
 
 from evals import pooled
 from evals.papers.suite import Given, Suite
-from orchestrator.training.artefacts.gold import rows
-from orchestrator.training.artefacts.pruner_cases import POOL, part_of
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.embedders import load
@@ -38,6 +36,8 @@ from posology.index.store import Index
 from posology.query import make_query
 from posology.types import Mode, Passage, Query, Retrieval, Sentence
 from strategies.compression.self_information import make_annotator
+from training.gold import rows
+from training.pruner_cases import POOL, part_of
 
 QUESTIONS, SNIPPETS = "bioasq_7b-10b.jsonl.gz", "bioasq_snippets.jsonl.gz"
 #: what the pruner learned from, by file and field; SQuAD has no medical texts

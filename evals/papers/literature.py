@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from evals.papers.suite import Given
-from orchestrator.training.artefacts.gold import rows
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import Form, Hit, Passage, Query, Ranking, Retrieval, Retrieved, Sentence
+from training.gold import rows
 
 FILES = ("pool.jsonl.gz", "pool.minilm.f16.npy", "pubmedqa_train.jsonl.gz")
 

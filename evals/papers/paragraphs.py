@@ -12,10 +12,10 @@ import numpy as np
 
 from evals.papers.suite import Given
 from evals.pooled import FILE
-from orchestrator.training.artefacts.gold import rows
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import Passage, Query, Sentence
+from training.gold import rows
 
 FILES = (FILE,)
 

@@ -18,6 +18,8 @@ from evals.pooled import SHADOW, counter, prices
 from orchestrator.budget import Budget
 from orchestrator.connections import Connections
 from orchestrator.evaluation.journal import KeptCalls
+from orchestrator.evaluation.simulation import Profile, SimulatedModel, profiles
+from orchestrator.evaluation.simulation.profiles import FITTED, read
 from posology.budget.ledger.journal import LedgerJournal
 from posology.errors import UnusableReply
 from posology.llm.calls import Caller
@@ -26,8 +28,6 @@ from posology.llm.offline.reader import NAME as OFFLINE
 from posology.llm.offline.reader import VERSION
 from posology.seams import Complete
 from posology.store.keys import new_id
-from posology.testing.simulation import Profile, SimulatedModel, profiles
-from posology.testing.simulation.profiles import FITTED, read
 from posology.types import Answer, Call, Completion, Refusal, Usage
 from strategies import make
 from strategies.evidence import truncate_task

@@ -13,6 +13,7 @@ from evals.papers.report import report
 from evals.papers.rows import REPORT, Begun, Folder, Result, check, digest_of, key_of
 from evals.papers.suite import Given, Item, Suite, Values
 from orchestrator.cli.purchases import progress, say
+from orchestrator.evaluation.simulation import profiles
 from orchestrator.models import Models
 from orchestrator.question.estimates.costs import Dollars, Estimator, make_estimator
 from orchestrator.rendering.words import money
@@ -20,7 +21,6 @@ from orchestrator.settings import load_settings
 from orchestrator.training.paid.calls import buy_all
 from orchestrator.training.paid.run import Terms
 from posology.errors import InputError
-from posology.testing.simulation import profiles
 from posology.version import __version__
 
 

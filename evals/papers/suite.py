@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from posology.testing.simulation import Gold
+from orchestrator.evaluation.simulation import Gold
 from posology.types import Answer, Dose, Refusal, Task
 
 if TYPE_CHECKING:

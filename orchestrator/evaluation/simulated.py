@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
+from orchestrator.evaluation.simulation import MISREAD, SimulatedModel, profiles
 from orchestrator.evaluation.suites.base import Case, Gold
 from orchestrator.training.qtable.rewards import containment
 from posology.errors import InputError, UnknownModel
 from posology.llm.models.names import SIMULATED
 from posology.llm.offline.reader import NAME
 from posology.seams import TokenCounter
-from posology.testing.simulation import MISREAD, SimulatedModel, profiles
 from posology.text.sentences import split
 from posology.types import Call, Completion, Passage, Query, Sentence
 

@@ -17,7 +17,7 @@ def remote_providers_allowed() -> bool:
 
 
 def allow_remote_providers(*, allowed: bool) -> None:
-    """Set the switch; `posology.testing.forbid_remote_providers` sets it for a while."""
+    """Set the switch; a suite of tests sets it for a while."""
     global _allowed  # noqa: PLW0603 - one switch a process is the point
     _allowed = allowed
 

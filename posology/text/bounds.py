@@ -25,7 +25,7 @@ from posology.hub import DEFAULT, PACKAGED
 
 #: Words that literature often has in lower case, of the 8,000 that English has most; one token each,
 #: after a space. Written by
-#: ``python -m orchestrator.training.artefacts.frequent_words``.
+#: ``python -m training.frequent_words``.
 FREQUENT = Path(__file__).parent / "data" / "frequent_words.txt"
 #: line of the vocabulary, which is ordered by frequency, to tokens of a whole word
 _RATES = ((8_000, 2), (20_000, 3))

@@ -36,7 +36,8 @@ from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.providers.vectors import unpack
 from posology.query import make_query
 from posology.seams.batches import BatchEndpoint, BatchFate, BatchLine, BatchResult
-from posology.testing import (
+from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from tests.doubles import (
     BatchBook,
     BatchFaults,
     Recorded,
@@ -46,7 +47,6 @@ from posology.testing import (
     StubProvider,
     Vectors,
 )
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,8 @@ from posology import errors
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Complete
-from posology.testing import (
+from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from tests.doubles import (
     Cut,
     Hang,
     Malformed,
@@ -27,7 +28,6 @@ from posology.testing import (
     Step,
     StubProvider,
 )
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
 from tests.support.clouds import adapter_to
 
 pytestmark = pytest.mark.anyio

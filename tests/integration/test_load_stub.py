@@ -19,7 +19,8 @@ from posology.llm.providers.places import Places
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
-from posology.testing import (
+from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
+from tests.doubles import (
     Cut,
     Faults,
     LoadStub,
@@ -30,8 +31,7 @@ from posology.testing import (
     Step,
     by_bytes,
 )
-from posology.testing.provider.server import LoadServer
-from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
+from tests.doubles.provider.server import LoadServer
 
 pytestmark = pytest.mark.anyio
 

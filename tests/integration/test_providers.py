@@ -26,7 +26,8 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete
-from posology.testing import (
+from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
+from tests.doubles import (
     Cut,
     Hang,
     Malformed,
@@ -38,7 +39,6 @@ from posology.testing import (
     StubProvider,
     by_bytes,
 )
-from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,8 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete, Send
-from posology.testing import (
+from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
+from tests.doubles import (
     Broken,
     Cut,
     Faults,
@@ -37,7 +38,6 @@ from posology.testing import (
     Vectors,
     by_bytes,
 )
-from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
 from tests.support.clouds import KEY, adapter_to
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]

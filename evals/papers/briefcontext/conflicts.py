@@ -15,13 +15,13 @@ from evals.papers.literature import retrieval
 from evals.papers.report import FITTED, PREDICTED
 from evals.papers.rows import Result
 from evals.papers.suite import Answered, Asked, Given, Item, Suite, Values
-from orchestrator.training.artefacts.gold import rows as rows_of
-from orchestrator.training.artefacts.pruner_cases import part_of
+from orchestrator.evaluation.simulation import is_right
 from posology.query import make_query
-from posology.testing.simulation import is_right
 from posology.types import Answer, Dose, Form, Passage, Refusal, Sentence, Task
 from strategies.briefcontext.answers import agree
 from strategies.briefcontext.strategy import DEFAULT_SIZE
+from training.gold import rows as rows_of
+from training.pruner_cases import part_of
 
 RAMDOCS, HEALTHVER = "RAMDocs", "HealthVer"
 

@@ -12,7 +12,7 @@ from evals.papers.literature import FILES, Case, pubmedqa, retrieval
 from evals.papers.report import FITTED, PREDICTED
 from evals.papers.rows import Result
 from evals.papers.suite import Answered, Asked, Given, Item, Published, Suite, Values
-from posology.testing.simulation.profiles import PUBLISHED, read
+from orchestrator.evaluation.simulation.profiles import PUBLISHED, read
 from posology.types import Answer, Dose, Passage, Refusal, Sentence, Task
 
 RAG, PARTS = "RAG", "BriefContext"

@@ -11,14 +11,14 @@ import numpy as np
 from evals.papers.literature import pool_of
 from evals.papers.rows import Result
 from evals.papers.suite import Given, Item, Published, Suite, Values, by_arm
-from orchestrator.training.artefacts.gold import pubmedqa, scifact
-from orchestrator.training.artefacts.preflight_cases import FILES
 from policies.calibration import packaged
 from policies.preflight import SPOTLIGHT
 from policies.preflight import Published as Rule
 from policies.rankings import iou
 from posology.index.search.bm25 import rerank
 from posology.types import Passage
+from training.gold import pubmedqa, scifact
+from training.preflight_cases import FILES
 
 SETS = {"PubMedQA": pubmedqa, "SciFact": scifact}
 DEPTHS = (8, 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evals.papers.suite import Answered, Asked
-from posology.testing.simulation.profiles import PUBLISHED, read
+from orchestrator.evaluation.simulation.profiles import PUBLISHED, read
 from posology.types import Answer
 
 MIXTRAL, GPT = "Mixtral-7x8b", "GPT-3.5-turbo-0125"

@@ -12,9 +12,9 @@ from evals.papers.paragraphs import FILES, Case, squad
 from evals.papers.rows import Result
 from evals.papers.suite import Answered, Asked, Given, Item, Published, Suite, Values
 from evals.pooled import holds, shown
+from orchestrator.evaluation.simulation import is_right
+from orchestrator.evaluation.simulation.profiles import PUBLISHED, read
 from policies.doubling import Doubling
-from posology.testing.simulation import is_right
-from posology.testing.simulation.profiles import PUBLISHED, read
 from posology.types import Answer, Dose, Refusal, Task
 
 #: paragraphs at hand

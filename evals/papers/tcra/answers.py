@@ -8,8 +8,8 @@ from types import MappingProxyType
 from evals import pooled
 from evals.papers.bioasq import Literature, Question, short
 from evals.papers.suite import Answered, Asked, Given, Item, Published, Values
+from orchestrator.evaluation.simulation import is_right
 from posology.llm.offline.replies import NOTICE
-from posology.testing.simulation import is_right
 from posology.types import Answer, Dose, Refusal, Retrieval, Task
 
 #: passages that are retrieved, and the paper's choice

@@ -10,7 +10,7 @@ import numpy as np
 
 from evals.papers.suite import Given, Item, Suite, Values
 from evals.papers.tcra.words import information, words_of
-from orchestrator.training.artefacts.gold import rows as read
+from training.gold import rows as read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from posology.seams import TokenEncoder
 
-#: Written by ``python -m orchestrator.training.artefacts.token_weights``.
+#: Written by ``python -m training.token_weights``.
 TABLE = Path(__file__).parent / "data" / "token_df.npz"
 #: Its ids identify the vocabulary of the table.
 PROBE = "the dose of warfarin was increased"

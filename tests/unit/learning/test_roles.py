@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.training.artefacts.pruner_cases import POOL
-from orchestrator.training.artefacts.roles.cases import PUBMEDQA, abstracts, by_words, pubmedqa
-from orchestrator.training.artefacts.roles.training import Example, fit
 from posology.text.roles.head import ROLES, RoleHead, dump, tell
 from posology.text.sentences import split
 from posology.types import SentenceRole as R
+from training.pruner_cases import POOL
+from training.roles.cases import PUBMEDQA, abstracts, by_words, pubmedqa
+from training.roles.training import Example, fit
 
 BOTH = frozenset({R.BACKGROUND, R.AIM})
 KNOWN, ASKED = "Asthma is common.", "We aimed to test salbutamol."

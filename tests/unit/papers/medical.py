@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.papers.bioasq import QUESTIONS, READ, SNIPPETS
-from orchestrator.training.artefacts.pruner_cases import part_of
+from training.pruner_cases import part_of
 
 DRUGS = (
     "aspirin", "metformin", "warfarin", "apixaban", "ibuprofen", "sertraline", "losartan", "digoxin",

@@ -18,7 +18,7 @@ from evals.papers.literature import pubmedqa
 from evals.papers.rows import Result, open_folder
 from evals.papers.run import run
 from evals.papers.suite import Given, Suite
-from posology.testing.simulation.profiles import FITTED, read
+from orchestrator.evaluation.simulation.profiles import FITTED, read
 from tests.unit.papers.tiny_data import tiny
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from transformers import BertConfig
 
-from orchestrator.training.artefacts.reader.model import ReaderModel, export, make
 from posology.reading.crossencoder import CrossEncoder
+from training.reader.model import ReaderModel, export, make
 
 
 def tiny(seed: int = 0) -> ReaderModel:

@@ -11,9 +11,10 @@ import pytest
 import torch
 from transformers import BertConfig
 
-from orchestrator.training.artefacts.judge import training
-from orchestrator.training.artefacts.judge.cases import UNSUPPORTED, Lesson
-from orchestrator.training.artefacts.judge.training import (
+from posology.errors import InputError
+from training.judge import training
+from training.judge.cases import UNSUPPORTED, Lesson
+from training.judge.training import (
     JudgeModel,
     Recipe,
     loss,
@@ -24,7 +25,6 @@ from orchestrator.training.artefacts.judge.training import (
     schedule,
     train,
 )
-from posology.errors import InputError
 
 WORDS = np.random.default_rng(0).normal(scale=0.05, size=(30_522, 384)).astype(np.float32)
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from orchestrator.training.artefacts.reader import training
-from orchestrator.training.artefacts.reader.cases import Lesson, strangers, unheaded
-from orchestrator.training.artefacts.reader.claims import changes
-from orchestrator.training.artefacts.reader.model import Example, ReaderModel, example, loss
-from orchestrator.training.artefacts.reader.training import Recipe, taught, train
 from posology.errors import InputError
 from posology.text.sentences import split
 from tests.unit.reading.conftest import tiny
+from training.reader import training
+from training.reader.cases import Lesson, strangers, unheaded
+from training.reader.claims import changes
+from training.reader.model import Example, ReaderModel, example, loss
+from training.reader.training import Recipe, taught, train
 
 WORDS = np.random.default_rng(0).normal(scale=0.05, size=(30_522, 384)).astype(np.float32)
 

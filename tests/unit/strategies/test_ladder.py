@@ -12,7 +12,6 @@ from policies.doubling import Doubling
 from posology import errors
 from posology.llm.structured import Structured
 from posology.query import make_query
-from posology.testing import ScriptedModel
 from posology.types import (
     Answer,
     Call,
@@ -30,6 +29,7 @@ from prompts.answer import AnswerReply
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 from strategies.ladder import Ladder, step_tasks
+from tests.doubles import ScriptedModel
 from tests.support.compression import compressible
 from tests.support.guess import GUESS
 from tests.support.rewriters import Stated

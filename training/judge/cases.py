@@ -1,0 +1,219 @@
+"""Lessons of support: a claim, a text, and whether the text supports it, contradicts it, or is silent on it.
+
+Claims that people wrote (the claims of the shared data, SciFact, HealthVer), pairs of plain inference (SNLI), and claims that
+machines changed (FactCG, CovidFact), of which is only known that the text does not support them. What is silent without being
+written so: the sentence beside the evidence, one sentence of an evidence of two, and a sentence of a near abstract.
+A document is in one part, whichever set it is in.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posology.text.sentences import split
+from posology.types import Stance
+from training.gold import rows
+from training.pruner_cases import (
+    CLAIMS,
+    POOL,
+    POOL_VECTORS,
+    fine_starts,
+    part_of,
+)
+
+WRITTEN = "claims.jsonl.gz"
+SNLI = "snli_part.jsonl.gz"
+FACTCG = "factcg_part.jsonl.gz"
+COVIDFACT = "covidfact.jsonl.gz"
+HEALTHVER = "healthver_dev.jsonl.gz"
+#: sets that are learned first, and once: they are general, or noisy
+GENERAL = ("snli", "factcg", "covidfact")
+SUPPORTS, CONTRADICTS, SILENT = range(len(Stance))
+#: it is contradicted or silent, nobody knows which
+UNSUPPORTED = len(Stance)
+#: share of written claims that stand beside another sentence of their abstract, too
+BESIDE = 0.3
+#: written claims for each one that stands beside a near abstract, too
+FAR = 6
+_KINDS = (("supports", SUPPORTS), ("contradicts", CONTRADICTS), ("silent", SILENT))
+_SNLI = {"entailment": SUPPORTS, "contradiction": CONTRADICTS, "neutral": SILENT}
+_HEALTHVER = {"Supports": SUPPORTS, "Refutes": CONTRADICTS, "Neutral": SILENT}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lesson:
+    """A claim, a text, and what the text says of it."""
+
+    #: name of its set
+    origin: str
+    #: ``train``, ``dev`` or ``test``
+    part: str
+    #: the document, for intervals
+    document: str
+    claim: str
+    text: str
+    #: place in :class:`~posology.types.Stance`, or :data:`UNSUPPORTED`
+    stance: int
+    #: title of the document
+    title: str = ""
+    #: sentence before the text; empty: none
+    before: str = ""
+    #: kind of the error of a contradicted claim
+    how: str = ""
+    #: number of its writer; 0: unknown
+    writer: int = 0
+    #: whether the pair was written, not made of one
+    written: bool = True
+
+
+def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
+    """Yield the lessons of all sets and parts, always in the same order."""
+    pool = rows(data / POOL)
+    yield from claims(data, pool, random.Random(f"claims:{seed}"))
+    yield from scifact(data, pool, random.Random(f"scifact:{seed}"))
+    yield from healthver(data)
+    for number, row in enumerate(rows(data / SNLI)):
+        yield _general("snli", number, row["hypothesis"], row["premise"], _SNLI[row["label"]])
+    for number, row in enumerate(rows(data / FACTCG)):
+        stance = SUPPORTS if row["label"] else UNSUPPORTED
+        yield _general("factcg", number, row["claim"], row["text"], stance)
+    for number, row in enumerate(rows(data / COVIDFACT)):
+        stance = SUPPORTS if row["label"] == "SUPPORTED" else UNSUPPORTED
+        yield _general("covidfact", number, row["claim"], " ".join(row["evidence"]), stance)
+
+
+def _general(origin: str, number: int, claim: str, text: str, stance: int) -> Lesson:
+    document = f"{origin}:{number}"
+    return Lesson(
+        origin=origin,
+        part="train",
+        document=document,
+        claim=claim,
+        text=text,
+        stance=stance,
+    )
+
+
+def claims(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator[Lesson]:
+    """Yield the written claims beside their evidence, and some beside what is silent on them."""
+    place = {row["id"]: i for i, row in enumerate(pool)}
+    vectors = np.load(data / POOL_VECTORS).astype(np.float32)
+    for row in rows(data / WRITTEN):
+        here = pool[place[row["id"]]]
+        sentences = [one.of(here["text"]) for one in split(here["text"])]
+        part = part_of(row["id"])
+        about = {"origin": "claims", "part": part, "document": row["id"], "title": _title(here)}
+        about["writer"] = row["writer"]
+        for kind, stance in _KINDS:
+            for one in row[kind]:
+                evidence = [k - 1 for k in one["s"]]
+                how = one.get("how", "")
+                yield _beside(about, one["claim"], sentences, evidence, stance, how=how)
+                if len(evidence) > 1 and stance == SUPPORTS:
+                    part_of_it = [rng.choice(evidence)]
+                    yield _beside(
+                        about, one["claim"], sentences, part_of_it, UNSUPPORTED, written=False
+                    )
+                free = [k for k in range(len(sentences)) if k not in evidence]
+                free = sorted(free, key=lambda k: min(abs(k - e) for e in evidence))[:3]
+                if free and stance != SILENT and rng.random() < BESIDE:
+                    other = [rng.choice(free)]
+                    yield _beside(about, one["claim"], sentences, other, SILENT, written=False)
+                if rng.random() < 1 / FAR:
+                    yield from _far(about, one["claim"], pool, vectors, place[row["id"]], rng)
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    return str(row.get("title") or "").strip().strip("[]").rstrip(".")
+
+
+def _beside(
+    about: Mapping[str, Any],
+    claim: str,
+    sentences: Sequence[str],
+    evidence: Sequence[int],
+    stance: int,
+    *,
+    how: str = "",
+    written: bool = True,
+) -> Lesson:
+    first = min(evidence)
+    return Lesson(
+        **about,
+        claim=claim,
+        text=" ".join(sentences[k].strip() for k in evidence),
+        before=sentences[first - 1].strip() if first else "",
+        stance=stance,
+        how=how,
+        written=written,
+    )
+
+
+def _far(
+    about: Mapping[str, Any],
+    claim: str,
+    pool: Sequence[Mapping[str, Any]],
+    vectors: np.ndarray[Any, Any],
+    own: int,
+    rng: random.Random,
+) -> Iterator[Lesson]:
+    """Yield a claim beside a sentence of a near abstract of the same part, the one with most of its words."""
+    scores = vectors @ vectors[own]
+    near = [
+        int(i) for i in np.argsort(-scores)[1:12] if part_of(pool[int(i)]["id"]) == about["part"]
+    ]
+    if not near:
+        return
+    other = pool[rng.choice(near[:4])]
+    sentences = [one.of(other["text"]) for one in split(other["text"])]
+    wanted = set(claim.lower().split())
+    best = max(range(len(sentences)), key=lambda k: len(wanted & set(sentences[k].lower().split())))
+    elsewhere = {**about, "title": _title(other)}
+    yield _beside(elsewhere, claim, sentences, [best], SILENT, written=False)
+
+
+def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator[Lesson]:
+    """Yield SciFact's claims beside their rationales, and beside other sentences of the documents that they cite."""
+    docs = {row["id"]: row for row in pool if row["source"] == "scifact"}
+    for row in rows(data / CLAIMS):
+        for number in row["cited_doc_ids"]:
+            name = f"scifact:{number}"
+            if (doc := docs.get(name)) is None:
+                continue
+            text = doc["text"]
+            starts = fine_starts(text, split(text))
+            ends = [*starts[1:], len(text)]
+            sentences = [text[a:b] for a, b in zip(starts, ends, strict=True)]
+            about = {"origin": "scifact", "part": part_of(name), "document": name}
+            about["title"] = _title(doc)
+            evidence = row["evidence"].get(str(number))
+            marked: set[int] = set()
+            for group in evidence["sentences"] if evidence else ():
+                if group and max(group) < len(sentences):
+                    marked |= set(group)
+                    stance = SUPPORTS if evidence["label"] == "SUPPORT" else CONTRADICTS
+                    yield _beside(about, row["claim"], sentences, group, stance)
+            free = [k for k in range(len(sentences)) if not marked & {k - 1, k, k + 1}]
+            for k in rng.sample(free, min(1, len(free))):
+                yield _beside(about, row["claim"], sentences, [k], SILENT, written=False)
+
+
+def healthver(data: Path) -> Iterator[Lesson]:
+    """Yield HealthVer's claims with their evidence, split by claim."""
+    for row in rows(data / HEALTHVER):
+        document = f"healthver:{row['claim']}"
+        for one in row["evidence"]:
+            yield Lesson(
+                origin="healthver",
+                part=part_of(document),
+                document=document,
+                claim=row["claim"],
+                text=one["text"],
+                stance=_HEALTHVER[one["label"]],
+            )

@@ -1,0 +1,325 @@
+"""Trains the packaged judge of support.
+
+``python -m training.judge --data DIR --work DIR [--without SET ...]``. It learns the general sets once,
+then the written claims several times. An interrupted training goes on from its last saved state. About five hours on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posology.errors import InputError
+from posology.hub import DEFAULT, PACKAGED
+from posology.reading.crossencoder import word_embeddings
+from posology.reading.pairs import Pair, padded, pairs
+from posology.types import Sentence
+from training.gold import DATA, WORK
+from training.judge.cases import (
+    GENERAL,
+    SUPPORTS,
+    UNSUPPORTED,
+    Lesson,
+    lessons,
+)
+from training.reader.training import rate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: tokens of a lesson at most
+LIMIT = 256
+#: lessons of a step
+ROWS = 32
+#: learning rates of layers and head, at their highest
+RATE, HEAD_RATE = 8e-5, 5e-4
+#: lessons among which lengths are sorted
+SORTED = 640
+#: how much of the label is spread over the other stances
+SMOOTHING = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """Settings of a training."""
+
+    #: passes over the written claims
+    passes: int = 3
+    seed: int = 0
+    #: steps between two saved states
+    save_every: int = 100
+
+
+class JudgeModel(nn.Module):
+    """The packaged layers and a head on the whole input."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self.encoder = encoder
+        size = int(encoder.config.hidden_size)
+        self.pooled = nn.Linear(4 * size, size)
+        self.stances = nn.Linear(size, UNSUPPORTED)
+
+    def forward(self, embeddings: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
+        """Return logits of the stances, shape ``(rows, 3)``."""
+        added = (1.0 - mask[:, None, None, :].to(embeddings.dtype)) * -10_000.0
+        hidden = self.encoder(
+            inputs_embeds=embeddings, attention_mask=added, token_type_ids=segments
+        ).last_hidden_state
+        read = (mask * segments)[:, None, :].to(hidden.dtype)
+        asked = (mask * (1 - segments))[:, None, :].to(hidden.dtype)
+        text = (read @ hidden)[:, 0] / read.sum(dim=2)
+        claim = (asked @ hidden)[:, 0] / asked.sum(dim=2)
+        seen = torch.cat([hidden[:, 0], text, claim, (text - claim).abs()], dim=1)
+        found: Tensor = self.stances(torch.tanh(self.pooled(seen)))
+        return found
+
+
+def make(seed: int, config: Any = None) -> JudgeModel:
+    """Return the untrained model: packaged layers and a new head; its vectors of words stay as they are.
+
+    Args:
+        seed: of the head.
+        config: of another encoder, with random weights, for tests; ``None``: the packaged one.
+    """
+    from transformers import BertModel
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if config is None:
+            encoder = BertModel.from_pretrained(
+                str(PACKAGED[DEFAULT]()),
+                add_pooling_layer=False,
+                attention_probs_dropout_prob=0.0,
+                hidden_dropout_prob=0.1,
+                dtype=torch.float32,
+            )
+        else:
+            encoder = BertModel(config, add_pooling_layer=False)
+        model = JudgeModel(encoder)
+    encoder.embeddings.word_embeddings.weight.requires_grad = False
+    return model
+
+
+def read(one: Lesson, limit: int = LIMIT) -> Pair:
+    """Return a lesson as model input: the claim, then title, sentence before, and text."""
+    text = f"{one.before} {one.text}".lstrip()
+    whole = [Sentence(start=0, end=len(text))]
+    heading = f"{one.title}. " if one.title else ""
+    return pairs(one.claim, text, whole, heading=heading, limit=limit)[0]
+
+
+def loss(logits: Tensor, stances: Sequence[int]) -> Tensor:
+    """Return the mean loss; of what is only known not to be supported, that of its support."""
+    wanted = torch.tensor(stances)
+    known = wanted != UNSUPPORTED
+    total = logits.new_zeros(())
+    if known.any():
+        total = total + functional.cross_entropy(
+            logits[known], wanted[known], reduction="sum", label_smoothing=SMOOTHING
+        )
+    if (~known).any():
+        likely = functional.log_softmax(logits[~known], dim=1)
+        others = [k for k in range(UNSUPPORTED) if k != SUPPORTS]
+        total = total - torch.logsumexp(likely[:, others], dim=1).sum()
+    return total / len(stances)
+
+
+def schedule(learned: Sequence[Lesson], recipe: Recipe) -> list[tuple[list[int], float]]:
+    """Return the steps of a training: places of their lessons, and the share of the highest learning rate."""
+    first = [i for i, one in enumerate(learned) if one.origin in GENERAL]
+    then = [i for i, one in enumerate(learned) if one.origin not in GENERAL]
+    steps = []
+    for number, places in enumerate((first, then)):
+        turns = 1 if number == 0 else recipe.passes
+        made = [
+            one
+            for turn in range(turns if places else 0)
+            for one in _batches(places, learned, random.Random(f"{recipe.seed}:{number}:{turn}"))
+        ]
+        steps += [(one, rate(step, len(made))) for step, one in enumerate(made)]
+    return steps
+
+
+def _batches(
+    places: Sequence[int], learned: Sequence[Lesson], rng: random.Random
+) -> list[list[int]]:
+    """Return the batches of a pass, each of lessons of like length."""
+    mixed = rng.sample(places, len(places))
+    made = []
+    for at in range(0, len(mixed), SORTED):
+        part = sorted(
+            mixed[at : at + SORTED], key=lambda i: len(learned[i].claim + learned[i].text)
+        )
+        made += [part[k : k + ROWS] for k in range(0, len(part), ROWS)]
+    rng.shuffle(made)
+    return made
+
+
+def train(
+    model: JudgeModel,
+    learned: Sequence[Lesson],
+    words: NDArray[np.float32],
+    recipe: Recipe,
+    folder: Path,
+) -> None:
+    """Train to the end, from the last saved state in ``folder``. Blocking.
+
+    Raises:
+        InputError: the saved state is of another training.
+    """
+    head = [*model.pooled.parameters(), *model.stances.parameters()]
+    layers = [one for one in model.encoder.parameters() if one.requires_grad]
+    optimizer = torch.optim.AdamW(
+        [{"params": layers, "lr": RATE}, {"params": head, "lr": HEAD_RATE}],
+        weight_decay=0.01,
+        fused=True,
+    )
+    highest = [group["lr"] for group in optimizer.param_groups]
+    steps = schedule(learned, recipe)
+    about, state, done = _about(learned, recipe), folder / "state.pt", 0
+    if state.exists():
+        kept = torch.load(state, weights_only=True)
+        if kept["about"] != about:
+            raise InputError(f"{state} is of another training. Repeat that, or remove it.")
+        model.load_state_dict(kept["model"])
+        optimizer.load_state_dict(kept["optimizer"])
+        done = int(kept["done"])
+    model.train()
+    started, mean = time.monotonic(), 0.0
+    for step in range(done, len(steps)):
+        places, share = steps[step]
+        for group, top in zip(optimizer.param_groups, highest, strict=True):
+            group["lr"] = top * share
+        # the same dropout, whether it was interrupted or not
+        torch.manual_seed(recipe.seed + step)
+        lost = loss(
+            model(*batch([read(learned[i]) for i in places], words)),
+            [learned[i].stance for i in places],
+        )
+        optimizer.zero_grad()
+        lost.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        mean = 0.98 * mean + 0.02 * float(lost.detach())
+        made = step + 1 - done
+        if made % 20 == 0:
+            seconds = (time.monotonic() - started) / made
+            print(
+                f"step {step + 1} of {len(steps)}, loss {mean / (1 - 0.98**made):.3f}, {seconds:.2f} s",
+                flush=True,
+            )
+        if (step + 1) % recipe.save_every == 0 or step + 1 == len(steps):
+            new = state.with_suffix(".new")
+            torch.save(
+                {
+                    "about": about,
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "done": step + 1,
+                },
+                new,
+            )
+            new.replace(state)
+
+
+def _about(learned: Sequence[Lesson], recipe: Recipe) -> str:
+    """Return a digest of what a training learns, in which order."""
+    found = hashlib.sha256(repr(recipe).encode())
+    for one in learned:
+        found.update(repr(one).encode())
+    return found.hexdigest()[:16]
+
+
+def batch(inputs: Sequence[Pair], words: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the model's inputs."""
+    ids, mask, segments = padded(inputs)
+    return torch.from_numpy(words[ids]), torch.from_numpy(mask), torch.from_numpy(segments)
+
+
+def probabilities(
+    model: JudgeModel, asked: Sequence[Lesson], words: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """Return the probabilities of the stances, shape ``(len(asked), 3)``. Blocking."""
+    model.eval()
+    inputs = [read(one) for one in asked]
+    order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
+    found = np.zeros((len(asked), UNSUPPORTED))
+    with torch.inference_mode():
+        for at in range(0, len(order), ROWS):
+            places = order[at : at + ROWS]
+            logits = model(*batch([inputs[i] for i in places], words))
+            found[places] = torch.softmax(logits.double(), dim=1).numpy()
+    return found
+
+
+def measures(asked: Sequence[Lesson], found: NDArray[np.float64]) -> dict[str, float]:
+    """Return how well lessons are judged: *supported* against the rest, and all three stances."""
+    stances = np.array([one.stance for one in asked])
+    right, said = stances == SUPPORTS, found[:, SUPPORTS] >= 0.5
+    recall, specificity = float(said[right].mean()), float(1 - said[~right].mean())
+    known = stances != UNSUPPORTED
+    return {
+        "n": len(asked),
+        "balanced": (recall + specificity) / 2,
+        "recall": recall,
+        "specificity": specificity,
+        "precision": float(right[said].mean()) if said.any() else 0.0,
+        "right called contradicted": float((found[right].argmax(axis=1) == 1).mean()),
+        "accuracy": float((found[known].argmax(axis=1) == stances[known]).mean()),
+    }
+
+
+def aside(found: Iterable[Lesson], part: str) -> dict[str, list[Lesson]]:
+    """Return the written lessons of a part by set."""
+    sets: dict[str, list[Lesson]] = {}
+    for one in found:
+        if one.part == part and one.written:
+            sets.setdefault(one.origin, []).append(one)
+    return sets
+
+
+def main() -> None:
+    """Train, and print what the model reaches on dev."""
+    parser = argparse.ArgumentParser(prog="training.judge", description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--work", type=Path, default=WORK / "judge")
+    parser.add_argument(
+        "--passes", type=int, default=Recipe().passes, help="over the written claims"
+    )
+    parser.add_argument(
+        "--without", nargs="*", default=(), metavar="SET", help="sets that are not learned"
+    )
+    parser.add_argument("--limit", type=int, help="lessons, for a trial")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    every = list(lessons(given.data))
+    learned = [one for one in every if one.part == "train" and one.origin not in given.without]
+    if given.limit is not None:
+        learned = learned[:: max(1, len(learned) // given.limit)]
+    recipe, words = Recipe(passes=given.passes), word_embeddings()
+    model = make(recipe.seed)
+    print(f"{len(learned)} lessons, {len(schedule(learned, recipe))} steps", flush=True)
+    train(model, learned, words, recipe, given.work)
+    if given.limit is None:
+        tests = aside(every, "dev") | {
+            name: [one for one in every if one.origin == name] for name in given.without
+        }
+        for name, some in tests.items():
+            print(json.dumps({"set": name, **measures(some, probabilities(model, some, words))}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,512 @@
+"""Lessons of the cross-encoder: a question, a text, and the sentences of it that answer.
+
+Seven sets, each split by document as in :mod:`training.pruner_cases`: no text of a test or dev
+document is in a lesson. Every lesson with an answer has a near miss beside it: another text of the same article or topic
+that does not answer.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from posology.text.sentences import split
+from posology.types import Sentence
+from training.gold import rows
+from training.pruner_articles import (
+    ARTICLES,
+    COVID,
+    FORMS,
+    PROMPTS,
+    is_prose,
+    lower,
+)
+from training.pruner_cases import (
+    CLAIMS,
+    POOL,
+    POOL_VECTORS,
+    SQUAD,
+    UNANSWERABLE,
+    Words,
+    article_title,
+    fine_starts,
+    marked,
+    part_of,
+    parts,
+)
+
+Part = Literal["train", "dev", "test"]
+
+BIOASQ = "bioasq_7b-10b.jsonl.gz"
+PUBMEDQA = "pubmedqa_train.jsonl.gz"
+#: Titles of abstracts that are taken as questions.
+TITLES = 5_000
+#: Questions for each one that stands beside a text of another set, too.
+FAR = 6
+#: A heading inside an abstract: capitals before a colon.
+_HEADED = re.compile(r"(?:^|(?<=[.;]\s))([A-Z][A-Z /&,]{4,40}):\s*")
+CONCLUDES = ("CONCLUSION", "INTERPRETATION", "IMPLICATION")
+RESULTS = ("RESULT", "FINDING", "OUTCOME")
+_WORD = re.compile(r"[a-z0-9]{3,}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lesson:
+    """A question, or a claim, and a text."""
+
+    #: name of its set
+    origin: str
+    part: str
+    #: the document, for intervals
+    document: str
+    asked: str
+    text: str
+    sentences: tuple[Sentence, ...]
+    #: read before the text
+    heading: str = ""
+    #: sentences that answer; empty: none does
+    gold: frozenset[int] = frozenset()
+    #: sentences that may answer, unmarked: neither right nor wrong
+    open: frozenset[int] = frozenset()
+    #: the words that answer, offsets into the text
+    span: tuple[int, int] | None = None
+    #: the text is of another subject than the question
+    far: bool = False
+    #: place of what a text says of a claim in :class:`~posology.types.Stance`; ``None``: no lesson of support
+    stance: int | None = None
+
+
+def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
+    """Yield the lessons of all sets and parts, always in the same order."""
+    yield from squad(data, random.Random(f"squad:{seed}"))
+    yield from trials(data, random.Random(f"trials:{seed}"))
+    yield from covid(data, random.Random(f"covid:{seed}"))
+    yield from bioasq(data, random.Random(f"bioasq:{seed}"))
+    pool = rows(data / POOL)
+    vectors = np.load(data / POOL_VECTORS).astype(np.float32)
+    yield from scifact(data, pool, random.Random(f"scifact:{seed}"))
+    yield from pubmedqa(data, pool, vectors, random.Random(f"pubmedqa:{seed}"))
+    yield from titles(pool, vectors, random.Random(f"titles:{seed}"))
+
+
+def strangers(known: Sequence[Lesson], seed: int = 0) -> list[Lesson]:
+    """Return one question in :data:`FAR` beside a text of another set: a reader must also refuse what is far off."""
+    rng = random.Random(f"strangers:{seed}")
+    asked = [one for one in known if one.stance is None]
+    found = []
+    for one in asked:
+        other = rng.choice(asked)
+        if rng.random() < 1 / FAR and other.origin != one.origin:
+            found.append(
+                replace(
+                    other, asked=one.asked, gold=frozenset(), open=frozenset(), span=None, far=True
+                )
+            )
+    return found
+
+
+def _nearest(words: Words, asked: str, allowed: Sequence[int], n: int) -> list[int]:
+    scores = words.scores(asked)
+    return sorted(allowed, key=lambda i: -float(scores[i]))[:n]
+
+
+def squad(data: Path, rng: random.Random) -> Iterator[Lesson]:
+    """Yield SQuAD 1.1's questions, each with a near paragraph of its article, and 2.0's without an answer."""
+    found = rows(data / SQUAD)
+    sizes: dict[str, int] = {}
+    for row in found:
+        sizes[row["title"]] = sizes.get(row["title"], 0) + 1
+    part = parts(sizes)
+    words = Words(row["context"] for row in found)
+    own: dict[str, list[int]] = {}
+    for i, row in enumerate(found):
+        own.setdefault(row["title"], []).append(i)
+    by_context = {row["context"]: row for row in found}
+    for i, row in enumerate(found):
+        near = [j for j in own[row["title"]] if j != i]
+        for qa in row["qas"]:
+            spans = sorted(
+                (a["answer_start"], a["answer_start"] + len(a["text"])) for a in qa["answers"]
+            )
+            yield _paragraph(row, part, qa["question"], spans, rng)
+            for j in _nearest(words, qa["question"], near, 3)[rng.randrange(3) :][:1]:
+                yield _paragraph(found[j], part, qa["question"], [], rng)
+    for row in rows(data / UNANSWERABLE):
+        for qa in row["qas"]:
+            if qa["is_impossible"]:
+                yield _paragraph(by_context[row["context"]], part, qa["question"], [], rng)
+
+
+def _paragraph(
+    row: Mapping[str, Any],
+    part: Mapping[str, str],
+    question: str,
+    spans: Sequence[tuple[int, int]],
+    rng: random.Random,
+) -> Lesson:
+    text = row["context"]
+    sentences = split(text)
+    return Lesson(
+        origin="squad",
+        part=part[row["title"]],
+        document=row["title"],
+        asked=question,
+        text=text,
+        sentences=tuple(sentences),
+        heading=f"{article_title(dict(row))}. ",
+        gold=marked(sentences, spans) if spans else frozenset(),
+        span=rng.choice(spans) if spans else None,
+    )
+
+
+def trials(data: Path, rng: random.Random) -> Iterator[Lesson]:
+    """Yield Evidence Inference's prompts: texts around the marked spans, and others of the same article."""
+    articles = {row["pmcid"].removeprefix("PMC"): row["text"] for row in rows(data / ARTICLES)}
+    split_once: dict[str, tuple[Sentence, ...]] = {}
+    for prompt in rows(data / PROMPTS):
+        text = articles.get(prompt["pmcid"])
+        given = [a for a in prompt["annotations"] or () if is_prose(a)]
+        if text is None or not given:
+            continue
+        if prompt["pmcid"] not in split_once:
+            split_once[prompt["pmcid"]] = tuple(split(text))
+        sentences = split_once[prompt["pmcid"]]
+        asked = comparison(prompt, rng)
+        spans = [(a["start"], a["end"]) for a in given]
+        gold = frozenset(k for k, s in enumerate(sentences) if any(_covers(s, a) for a in spans))
+        document = f"PMC{prompt['pmcid']}"
+        title = text.split("\n", 2)[1].strip() if text.startswith("TITLE:") else ""
+        about = {"origin": "trials", "part": part_of(document), "document": document}
+        taken: set[int] = set()
+        for k in sorted(gold):
+            if k in taken:
+                continue
+            first = max(0, k - rng.randrange(8))
+            last = min(len(sentences), first + rng.choice((4, 6, 8, 10)))
+            taken.update(range(first, last))
+            yield _window(about, asked, title, text, sentences[first:last], first, gold)
+        # sentences with the outcome's words that nobody marked: the near misses of the article
+        wanted = set(_WORD.findall(prompt["outcome"].lower()))
+        scored = [
+            (len(wanted & set(_WORD.findall(s.of(text).lower()))), k)
+            for k, s in enumerate(sentences)
+            if k not in taken
+        ]
+        near = [k for n, k in sorted(scored, key=lambda one: (-one[0], one[1])) if n][:12]
+        for k in rng.sample(near, min(2, len(near))):
+            first = max(0, k - rng.randrange(6))
+            last = min(len(sentences), first + rng.choice((4, 6, 8)))
+            if not gold & set(range(first, last)):
+                yield _window(about, asked, title, text, sentences[first:last], first, gold)
+
+
+def comparison(prompt: Mapping[str, Any], rng: random.Random) -> str:
+    """Return a question about a trial's comparison, in one of several wordings."""
+    asked = rng.choice(FORMS).format(
+        i=lower(prompt["intervention"]),
+        c=lower(prompt["comparator"]),
+        o=lower(prompt["outcome"]),
+    )
+    return asked[0].upper() + asked[1:]
+
+
+def _covers(sentence: Sentence, span: tuple[int, int]) -> bool:
+    shared = min(sentence.end, span[1]) - max(sentence.start, span[0])
+    return shared > 0.5 * min(sentence.end - sentence.start, span[1] - span[0])
+
+
+def _window(
+    about: Mapping[str, str],
+    asked: str,
+    title: str,
+    text: str,
+    sentences: Sequence[Sentence],
+    first: int,
+    gold: frozenset[int],
+) -> Lesson:
+    begin, stop = sentences[0].start, sentences[-1].end
+    return Lesson(
+        origin=about["origin"],
+        part=about["part"],
+        document=about["document"],
+        asked=asked,
+        text=text[begin:stop],
+        sentences=tuple(Sentence(start=s.start - begin, end=s.end - begin) for s in sentences),
+        heading=f"{title[:200].rstrip('.')}. " if title else "",
+        gold=frozenset(k - first for k in gold if first <= k < first + len(sentences)),
+    )
+
+
+def covid(data: Path, rng: random.Random) -> Iterator[Lesson]:
+    """Yield CovidQA's questions: texts around the answer, and texts of other articles."""
+    found = []
+    for row in rows(data / COVID):
+        sentences = tuple(split(row["context"]))
+        found.append((row, sentences, row["context"].split("\n", 1)[0][:200]))
+    for row, sentences, title in found:
+        document = str(row["document_id"])
+        about = {"origin": "covid", "part": part_of(document), "document": document}
+        for qa in row["qas"]:
+            if qa.get("is_impossible") or not qa["answers"]:
+                continue
+            answer = qa["answers"][0]
+            span = (answer["answer_start"], answer["answer_start"] + len(answer["text"].rstrip()))
+            gold = frozenset(
+                k for k, s in enumerate(sentences) if s.start < span[1] and s.end > span[0]
+            )
+            if not gold or len(gold) > 5:
+                continue
+            first = max(0, min(gold) - rng.randrange(6))
+            last = min(len(sentences), max(first + rng.choice((4, 6, 8)), max(gold) + 1))
+            yield _window(
+                about, qa["question"], title, row["context"], sentences[first:last], first, gold
+            )
+            others = [one for one in found if part_of(str(one[0]["document_id"])) == about["part"]]
+            other, theirs, name = rng.choice(others)
+            if other is not row and len(theirs) > 8:
+                at = rng.randrange(len(theirs) - 7)
+                yield _window(
+                    about,
+                    qa["question"],
+                    name,
+                    other["context"],
+                    theirs[at : at + 7],
+                    0,
+                    frozenset(),
+                )
+
+
+def bioasq(data: Path, rng: random.Random) -> Iterator[Lesson]:
+    """Yield BioASQ's questions: gold snippets among others, and the nearest snippets of other questions."""
+    found = [row for row in rows(data / BIOASQ) if row["snippets"]]
+    near = Words(row["body"] for row in found)
+    where = [part_of(f"bioasq:{row['id']}") for row in found]
+    for i, row in enumerate(found):
+        own = list(dict.fromkeys(s["text"].strip() for s in row["snippets"]))
+        allowed = [j for j in range(len(found)) if j != i and where[j] == where[i]]
+        rivals = _nearest(near, row["body"], allowed, 6)
+        theirs = [s["text"].strip() for j in rivals for s in found[j]["snippets"][:3]]
+        theirs = [text for text in dict.fromkeys(theirs) if text not in own]
+        short = [text for text in own if 30 <= len(text) <= 700]
+        fill = [text for text in theirs if 30 <= len(text) <= 500]
+        about = {"origin": "bioasq", "part": where[i], "document": row["id"]}
+        for gold in rng.sample(short, min(2, len(short))):
+            beside = rng.sample(fill, min(rng.randrange(4), len(fill)))
+            yield _collage(about, row["body"], [gold], beside, rng)
+        if len(fill) > 1:
+            yield _collage(about, row["body"], [], rng.sample(fill, min(3, len(fill))), rng)
+
+
+def _collage(
+    about: Mapping[str, str],
+    asked: str,
+    gold: Sequence[str],
+    others: Sequence[str],
+    rng: random.Random,
+) -> Lesson:
+    """Return snippets as one text."""
+    pieces = [(text, True) for text in gold] + [(text, False) for text in others]
+    rng.shuffle(pieces)
+    text, wanted = "", set()
+    sentences: list[Sentence] = []
+    for piece, right in pieces:
+        for one in split(piece):
+            if right:
+                wanted.add(len(sentences))
+            sentences.append(Sentence(start=one.start + len(text), end=one.end + len(text)))
+        text += piece + " "
+    return Lesson(
+        origin=about["origin"],
+        part=about["part"],
+        document=about["document"],
+        asked=asked,
+        text=text.rstrip(),
+        sentences=tuple(sentences),
+        gold=frozenset(wanted),
+    )
+
+
+def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator[Lesson]:
+    """Yield SciFact's claims: the rationale's abstract, and the nearest abstract of its documents."""
+    docs = [row for row in pool if row["source"] == "scifact"]
+    place = {row["id"]: i for i, row in enumerate(docs)}
+    words = Words(f"{row.get('title') or ''}. {row['text']}" for row in docs)
+    for claim in rows(data / CLAIMS):
+        cited = {f"scifact:{d}" for d in claim["cited_doc_ids"]}
+        for doc, evidence in claim["evidence"].items():
+            if (i := place.get(f"scifact:{doc}")) is None:
+                continue
+            text = docs[i]["text"]
+            sentences = tuple(split(text))
+            starts = fine_starts(text, sentences)
+            wanted = {n for group in evidence["sentences"] for n in group}
+            if not wanted or max(wanted) >= len(starts):
+                continue
+            spans = [(starts[w], starts[w] + 1) for w in wanted]
+            part = part_of(doc)
+            about = {"origin": "scifact", "part": part, "document": doc}
+            yield _abstract(about, claim["claim"], docs[i], sentences, marked(sentences, spans))
+            allowed = [
+                j
+                for j, row in enumerate(docs)
+                if row["id"] not in cited and (part_of(row["id"]) == "train" or part != "train")
+            ]
+            other = docs[rng.choice(_nearest(words, claim["claim"], allowed, 4))]
+            yield _abstract(about, claim["claim"], other, tuple(split(other["text"])), frozenset())
+
+
+def _abstract(
+    about: Mapping[str, str],
+    asked: str,
+    row: Mapping[str, Any],
+    sentences: tuple[Sentence, ...],
+    gold: Iterable[int],
+    *,
+    titled: bool = True,
+    unmarked: Iterable[int] = (),
+) -> Lesson:
+    title = (row.get("title") or "").strip().rstrip(".")
+    return Lesson(
+        origin=about["origin"],
+        part=about["part"],
+        document=about["document"],
+        asked=asked,
+        text=row["text"],
+        sentences=sentences,
+        heading=f"{title}. " if title and titled else "",
+        gold=frozenset(gold),
+        open=frozenset(unmarked),
+    )
+
+
+def pubmedqa(
+    data: Path,
+    pool: Sequence[Mapping[str, Any]],
+    vectors: np.ndarray[Any, Any],
+    rng: random.Random,
+) -> Iterator[Lesson]:
+    """Yield PubMedQA's questions: the abstract without and with its conclusion, and near abstracts.
+
+    Gold are the sentences under headings of results that share most words with the authors' conclusion, and the
+    conclusion itself where it is shown.
+    """
+    place = {row["id"]: i for i, row in enumerate(pool)}
+    for row in rows(data / PUBMEDQA):
+        document = f"pmid:{row['pmid']}"
+        part = part_of(document)
+        about = {"origin": "pubmedqa", "part": part, "document": document}
+        for ending in ("", row["long_answer"]):
+            lesson = _sections(about, row, ending)
+            if lesson is not None:
+                yield lesson
+        if document in place:
+            for j in _neighbours(vectors, place[document], 8)[rng.randrange(4) :][:2]:
+                other = pool[j]
+                if part != "train" or part_of(other["id"]) == "train":
+                    found = tuple(split(other["text"]))
+                    yield _abstract(about, row["question"], other, found, frozenset())
+
+
+def _sections(about: Mapping[str, str], row: Mapping[str, Any], ending: str) -> Lesson | None:
+    text, gold = "", set()
+    sentences: list[Sentence] = []
+    results: list[tuple[int, int]] = []
+    wanted = set(_WORD.findall((row["long_answer"] + " " + row["question"]).lower()))
+    labelled = [*zip(row["contexts"], row["labels"], strict=True)]
+    for piece, label in [*labelled, *([(ending, "CONCLUSION")] if ending else [])]:
+        for one in split(piece):
+            at = len(sentences)
+            if any(name in label.upper() for name in RESULTS):
+                shared = len(wanted & set(_WORD.findall(one.of(piece).lower())))
+                results.append((shared, at))
+            if any(name in label.upper() for name in CONCLUDES):
+                gold.add(at)
+            sentences.append(Sentence(start=one.start + len(text), end=one.end + len(text)))
+        text += piece + " "
+    best = max((shared for shared, _ in results), default=0)
+    if not results or best < 3:
+        return None
+    gold |= {at for shared, at in results if shared >= max(3, best - 1)}
+    return Lesson(
+        origin=about["origin"],
+        part=about["part"],
+        document=about["document"],
+        asked=row["question"],
+        text=text.rstrip(),
+        sentences=tuple(sentences),
+        gold=frozenset(gold),
+        open=frozenset(at for _, at in results) - gold,
+    )
+
+
+def titles(
+    pool: Sequence[Mapping[str, Any]], vectors: np.ndarray[Any, Any], rng: random.Random
+) -> Iterator[Lesson]:
+    """Yield titles of abstracts with headings as questions: the conclusion answers, a near abstract does not.
+
+    Headings are removed, because most abstracts have none; results are neither right nor wrong.
+    """
+    order = list(range(len(pool)))
+    rng.shuffle(order)
+    made = 0
+    for i in order:
+        row = pool[i]
+        # test questions of other sets are about these
+        if row["source"] in ("pubmedqa", "scifact") or not row.get("title"):
+            continue
+        found = unheaded(row["text"])
+        if found is None:
+            continue
+        text, sentences, labels = found
+        gold = {k for k, label in enumerate(labels) if label.startswith(CONCLUDES)}
+        if not gold or len(gold) > 4 or len(sentences) < 5:
+            continue
+        results = {k for k, label in enumerate(labels) if label.startswith(RESULTS)}
+        part = part_of(row["id"])
+        about = {"origin": "titles", "part": part, "document": row["id"]}
+        shown = {**row, "text": text}
+        asked = row["title"].strip().strip("[]").rstrip(".")
+        yield _abstract(about, asked, shown, sentences, gold, titled=False, unmarked=results)
+        for j in _neighbours(vectors, i, 12)[rng.randrange(6) :][:1]:
+            other = pool[j]
+            clean = unheaded(other["text"])
+            if part_of(other["id"]) == part:
+                body = other["text"] if clean is None else clean[0]
+                yield _abstract(
+                    about, asked, {**other, "text": body}, tuple(split(body)), frozenset()
+                )
+        made += 1
+        if made == TITLES:
+            return
+
+
+def unheaded(text: str) -> tuple[str, tuple[Sentence, ...], list[str]] | None:
+    """Return an abstract without its headings, its sentences, and the heading that each stood under.
+
+    ``None``: it has fewer than three headings.
+    """
+    marks = list(_HEADED.finditer(text))
+    if len(marks) < 3:
+        return None
+    clean, sentences, labels = "", [], []
+    ends = [*(m.start() for m in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=True):
+        piece = text[mark.end() : end].strip().rstrip(";").strip()
+        for one in split(piece):
+            sentences.append(Sentence(start=one.start + len(clean), end=one.end + len(clean)))
+            labels.append(mark[1].strip())
+        clean += piece + " "
+    return clean.rstrip(), tuple(sentences), labels
+
+
+def _neighbours(vectors: np.ndarray[Any, Any], i: int, n: int) -> list[int]:
+    """Return the nearest abstracts, best first, without the abstract itself."""
+    scores = vectors @ vectors[i]
+    best = np.argpartition(-scores, n + 1)[: n + 1]
+    return [int(j) for j in best[np.argsort(-scores[best])] if j != i][:n]
