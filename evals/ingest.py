@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import published
 
 QUICK, WHOLE, PEER = "posology --quick", "posology", "LangChain + FAISS"
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -171,7 +171,7 @@ def main() -> None:
                 commands[PEER] = ([str(given.peer_python), script, str(file)], peer)
             for name, (command, environment) in commands.items():
                 made = folder / f"{name.replace(' ', '')}-{turn}"
-                extra = [str(PACKAGED[DEFAULT]())] if name == PEER else []
+                extra = [str(published())] if name == PEER else []
                 cost = run([*command, str(made), *extra], environment, made)
                 costs.setdefault(name, []).append(cost)
                 print(f"turn {turn + 1}: {name}: {cost}", file=sys.stderr, flush=True)

@@ -36,7 +36,7 @@ from evals.peers_report import Found, Turn, billed, show
 from evals.peers_stub import answers, hesitates, usage
 from evals.throughput_side import LATE, faults
 from posology.devices import cores
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import published
 from tests.doubles.provider.load import LoadStub
 from training.gold import pubmedqa
 
@@ -125,7 +125,7 @@ class _Comparison:
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         alone = 0 if faulty else self._given.alone
         words = (
-            program, self._folder / program, self._abstracts, PACKAGED[DEFAULT](), self._questions, alone,
+            program, self._folder / program, self._abstracts, published(), self._questions, alone,
         )  # fmt: skip
         with LoadStub(faults(self._given.latency, faulty=faulty), reply=reply, usage=usage) as stub:
             script = str(Path(__file__).with_name("peers_programs.py"))

@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from posology.budget.prices.book import PriceBook, packaged
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import PACKAGED
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.embedders import load
@@ -213,7 +213,7 @@ def offline_reader(encoder: TokenEncoder) -> ExtractiveReader:
 @cache
 def counter() -> TokenCounter:
     """Counts as the packaged encoder does."""
-    return wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json")
+    return wordpiece_counter(PACKAGED / "tokenizer.json")
 
 
 def prices() -> PriceBook:

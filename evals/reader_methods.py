@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evals.pooled import CachedEncoder
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import PACKAGED
 from posology.llm.offline.answering import AnswerScorer, LikenessScorer
 from posology.llm.offline.candidates import Candidates
 from posology.llm.offline.choice import Scores
@@ -50,4 +50,4 @@ def crossed(
 
 def candidates(tokens: int) -> Candidates:
     """Return the cheap choice."""
-    return Candidates(wordpieces(PACKAGED[DEFAULT]() / "tokenizer.json"), tokens)
+    return Candidates(wordpieces(PACKAGED / "tokenizer.json"), tokens)

@@ -24,8 +24,7 @@ import numpy as np
 
 from evals import pruner_latency
 from evals.pooled import interval, shown
-from posology.hub import DEFAULT, PACKAGED
-from posology.index.embedders.models import load_best
+from posology.index.embedders.models import load_default
 from posology.index.embedders.options import Options
 from posology.index.embedders.projection import packaged
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -47,7 +46,7 @@ _NEAR = 4
 def embedders(work: Path) -> dict[str, SentenceTransformerEmbedder]:
     """Return the packaged encoder, by how it makes sentences' vectors; exports are kept under ``work``."""
     options = Options(backend="onnx", precision="int8", cache=work)
-    loaded = load_best(PACKAGED[DEFAULT](), embedder=DEFAULT, options=options)
+    loaded = load_default(options)
     return {
         BOTH: SentenceTransformerEmbedder(loaded),
         ONE: SentenceTransformerEmbedder(loaded, projection=packaged()),

@@ -85,7 +85,7 @@ class Models:
         from posology.reading.crossencoder import CrossEncoder
         from posology.text.tokens import wordpieces
 
-        file = PACKAGED[DEFAULT]() / "tokenizer.json"
+        file = PACKAGED / "tokenizer.json"
 
         def answers() -> AnswerScorer:
             candidates = Candidates(wordpieces(file), options.tokens)
@@ -108,7 +108,7 @@ class Models:
         from posology.llm.offline.reader import ExtractiveReader
 
         return ExtractiveReader(
-            self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"), seconds=seconds
+            self, wordpiece_counter(PACKAGED / "tokenizer.json"), seconds=seconds
         )
 
     def judge(self) -> SupportJudge | None:

@@ -13,6 +13,7 @@ from orchestrator.question.embedding import remembering
 from orchestrator.question.report import passage_output
 from orchestrator.settings import Settings
 from posology.errors import BadFile, ConfigurationError, PassageNotFound
+from posology.hub import require
 from posology.index.embedders.options import Options
 from posology.index.search.expansion import Abbreviations, Expander, Headings, Several
 from posology.index.search.retriever import Retriever
@@ -108,6 +109,7 @@ def make_reranker(settings: Settings, index: Index) -> Reranker | None:
 
 
 def _medcpt(model: str, index: Index, options: Options) -> Reranker:  # noqa: ARG001 - it reads texts alone
+    require("models", "medcpt")
     from posology.index.rerankers.medcpt import load
 
     return load(model, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import Final
 
 from posology.errors import DeviceUnavailable
@@ -34,6 +35,13 @@ def find_device(wanted: str | None = AUTO) -> str:
     """
     if wanted == CPU:
         return CPU
+    if find_spec("torch") is None:
+        if wanted in (AUTO, None):
+            return CPU
+        raise DeviceUnavailable(
+            f"device {wanted!r} needs the package torch: pip install 'posology[models]'",
+            device=wanted,
+        )
     import torch
 
     if wanted in (AUTO, None):

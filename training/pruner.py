@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import PACKAGED, published
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
 from strategies.compression.late import codec as codecs
@@ -101,7 +101,7 @@ def _words(
     """Return for every vocabulary entry its vector when alone, and its input embedding."""
     from safetensors.numpy import load_file
 
-    weights = load_file(str(next(PACKAGED[DEFAULT]().glob("*.safetensors"))))
+    weights = load_file(str(next(published().glob("*.safetensors"))))
     inputs = next(w for name, w in weights.items() if "word_embeddings" in name).astype(np.float32)
     tokenizer = _tokenizer()
     texts = [(tokenizer.id_to_token(i) or "").removeprefix("##") for i in range(len(inputs))]
@@ -117,7 +117,7 @@ def _words(
 def _tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
-    found = Tokenizer.from_file(str(PACKAGED[DEFAULT]() / "tokenizer.json"))
+    found = Tokenizer.from_file(str(PACKAGED / "tokenizer.json"))
     found.no_truncation()
     found.no_padding()
     return found

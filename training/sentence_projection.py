@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.hub import DEFAULT, PACKAGED
-from posology.index.embedders.models import load_best
+from posology.index.embedders.models import load_default
 from posology.index.embedders.options import Options, Precision
 from posology.index.embedders.projection import BESIDE, FILE, Projection, features
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -89,7 +88,7 @@ def fit(passages: Sequence[Passage], *, cache: Path) -> Projection:
 
 def _load(precision: Precision, cache: Path) -> Loaded:
     options = Options(backend="onnx", precision=precision, cache=cache)
-    return load_best(PACKAGED[DEFAULT](), embedder=DEFAULT, options=options)
+    return load_default(options)
 
 
 def sample(data: Path, n: int) -> list[Passage]:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from posology.cancellation import checkpoint
-from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders.onnx.forward import open_session
+from posology.index.embedders.packaged import words
 from posology.index.embedders.sentence_transformer import heading
 from posology.index.embedders.windows import batches
 from posology.reading.pairs import LIMIT, Pair, padded, pairs
@@ -96,7 +96,7 @@ class CrossEncoder:
         self._session = open_session(model, threads=threads)
         about = self._session.get_modelmeta().custom_metadata_map
         self.calibration = Calibration.parse(about.get(CALIBRATION) or Calibration().dump())
-        self._words = word_embeddings()
+        self._words = words()
         self._turn = threading.Lock()
         self._name = f"crossencoder:{hashlib.sha256(model).hexdigest()[:12]}"
 
@@ -251,14 +251,3 @@ def _probability(odds: NDArray[np.float32], line: tuple[float, float]) -> NDArra
 @cache
 def _packaged() -> CrossEncoder:
     return CrossEncoder((MODELS / FILE).read_bytes())
-
-
-@cache
-def word_embeddings() -> NDArray[np.float32]:
-    """Return the packaged encoder's word embeddings, shape ``(vocabulary, 384)``."""
-    from safetensors import safe_open
-
-    with safe_open(next(PACKAGED[DEFAULT]().glob("*.safetensors")), framework="numpy") as file:
-        name = next(n for n in file.keys() if "word_embeddings" in n)  # noqa: SIM118 - no mapping
-        found: NDArray[np.float32] = file.get_tensor(name).astype(np.float32)
-    return found

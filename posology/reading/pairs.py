@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Tokenizer
 
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import PACKAGED
 from posology.index.embedders.windows import cut
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Pair:
 @cache
 def tokenizer() -> Tokenizer:
     """Return the packaged encoder's tokenizer, without truncation and padding."""
-    found = Tokenizer.from_file(str(PACKAGED[DEFAULT]() / "tokenizer.json"))
+    found = Tokenizer.from_file(str(PACKAGED / "tokenizer.json"))
     found.no_truncation()
     found.no_padding()
     return found

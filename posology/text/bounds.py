@@ -14,6 +14,7 @@ exceed the bound; the ledger flags a call whose usage does.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -21,7 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import PACKAGED
 
 #: Words that literature often has in lower case, of the 8,000 that English has most; one token each,
 #: after a space. Written by
@@ -87,12 +88,8 @@ class _Savings(dict[str, int]):
 
 @cache
 def _savings() -> _Savings:
-    try:
-        folder = PACKAGED[DEFAULT]()
-    except ImportError:
-        return _Savings(bytes_bound)
-    lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    return _Savings(Words({entry: rank for rank, entry in enumerate(lines)}, _frequent()))
+    text = (PACKAGED / "tokenizer.json").read_text(encoding="utf-8")
+    return _Savings(Words(json.loads(text)["model"]["vocab"], _frequent()))
 
 
 def _frequent() -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from posology.hub import require
 from posology.types import Compressed, Retrieval
 from strategies.compression.results import of_sentences, rounded_up, share_of
 
@@ -82,6 +83,7 @@ def _central(vectors: NDArray[np.float32], wanted: int) -> NDArray[np.intp]:
     Returns:
         Shape ``(wanted,)``.
     """
+    require("train", NAME)
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 

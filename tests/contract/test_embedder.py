@@ -128,7 +128,9 @@ def test_unusual_unicode(embedder: SentenceTransformerEmbedder, text: str) -> No
     passage = Passage(id="p", text=text)
     (encoded,) = embedder.embed_passages([passage], [(Sentence(start=0, end=len(text)),)])
     assert np.isfinite(encoded.sentence_vectors).all()
-    assert np.linalg.norm(encoded.sentence_vectors[0]) == pytest.approx(1, abs=1e-4)
+    # of a sentence without tokens it may be nothing
+    length = np.linalg.norm(encoded.sentence_vectors[0])
+    assert length == pytest.approx(1, abs=1e-4) or (length == 0 and not text.isprintable())
     assert np.isfinite(embedder.embed_queries([text])).all()
     (tokens,) = embedder.token_vectors([text])
     assert (tokens.ends <= len(text)).all()

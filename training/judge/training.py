@@ -22,8 +22,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from posology.errors import InputError
-from posology.hub import DEFAULT, PACKAGED
-from posology.reading.crossencoder import word_embeddings
+from posology.hub import published
+from posology.index.embedders.onnx.forward import Words
+from posology.index.embedders.packaged import words as word_vectors
 from posology.reading.pairs import Pair, padded, pairs
 from posology.types import Sentence
 from training.gold import DATA, WORK
@@ -100,7 +101,7 @@ def make(seed: int, config: Any = None) -> JudgeModel:
         torch.manual_seed(seed)
         if config is None:
             encoder = BertModel.from_pretrained(
-                str(PACKAGED[DEFAULT]()),
+                str(published()),
                 add_pooling_layer=False,
                 attention_probs_dropout_prob=0.0,
                 hidden_dropout_prob=0.1,
@@ -171,7 +172,7 @@ def _batches(
 def train(
     model: JudgeModel,
     learned: Sequence[Lesson],
-    words: NDArray[np.float32],
+    words: Words | NDArray[np.float32],
     recipe: Recipe,
     folder: Path,
 ) -> None:
@@ -243,14 +244,16 @@ def _about(learned: Sequence[Lesson], recipe: Recipe) -> str:
     return found.hexdigest()[:16]
 
 
-def batch(inputs: Sequence[Pair], words: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor]:
+def batch(
+    inputs: Sequence[Pair], words: Words | NDArray[np.float32]
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the model's inputs."""
     ids, mask, segments = padded(inputs)
     return torch.from_numpy(words[ids]), torch.from_numpy(mask), torch.from_numpy(segments)
 
 
 def probabilities(
-    model: JudgeModel, asked: Sequence[Lesson], words: NDArray[np.float32]
+    model: JudgeModel, asked: Sequence[Lesson], words: Words | NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """Return the probabilities of the stances, shape ``(len(asked), 3)``. Blocking."""
     model.eval()
@@ -309,7 +312,7 @@ def main() -> None:
     learned = [one for one in every if one.part == "train" and one.origin not in given.without]
     if given.limit is not None:
         learned = learned[:: max(1, len(learned) // given.limit)]
-    recipe, words = Recipe(passes=given.passes), word_embeddings()
+    recipe, words = Recipe(passes=given.passes), word_vectors()
     model = make(recipe.seed)
     print(f"{len(learned)} lessons, {len(schedule(learned, recipe))} steps", flush=True)
     train(model, learned, words, recipe, given.work)

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import published
+from posology.index.embedders.onnx.forward import Words
 from posology.reading.crossencoder import ABSENT, END, RANK, RELEVANT, START, SUPPORT
 from posology.reading.pairs import Pair, padded, pairs
 from training.reader.cases import Lesson
@@ -106,7 +107,7 @@ def make(seed: int, config: Any = None) -> ReaderModel:
         torch.manual_seed(seed)
         if config is None:
             encoder = BertModel.from_pretrained(
-                str(PACKAGED[DEFAULT]()),
+                str(published()),
                 add_pooling_layer=False,
                 attention_probs_dropout_prob=0.0,
                 hidden_dropout_prob=0.0,
@@ -121,13 +122,15 @@ def make(seed: int, config: Any = None) -> ReaderModel:
     return model
 
 
-def batch(examples: Sequence[Example], words: NDArray[np.float32]) -> tuple[Tensor, ...]:
+def batch(examples: Sequence[Example], words: Words | NDArray[np.float32]) -> tuple[Tensor, ...]:
     """Return the model's inputs."""
     ids, mask, segments = padded([one.pair for one in examples])
     return (torch.from_numpy(words[ids]), torch.from_numpy(mask), torch.from_numpy(segments))
 
 
-def loss(model: ReaderModel, examples: Sequence[Example], words: NDArray[np.float32]) -> Tensor:
+def loss(
+    model: ReaderModel, examples: Sequence[Example], words: Words | NDArray[np.float32]
+) -> Tensor:
     """Return the mean loss of examples."""
     tokens, texts = model(*batch(examples, words))
     tokens, texts = tokens.float(), texts.float()

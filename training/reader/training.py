@@ -20,7 +20,9 @@ import numpy as np
 import torch
 
 from posology.errors import InputError
-from posology.reading.crossencoder import FILE, MODELS, word_embeddings
+from posology.index.embedders.onnx.forward import Words
+from posology.index.embedders.packaged import words as word_vectors
+from posology.reading.crossencoder import FILE, MODELS
 from posology.reading.pairs import padded
 from training.gold import DATA, WORK
 from training.reader.calibration import calibrated
@@ -97,7 +99,7 @@ def rate(step: int, steps: int) -> float:
 def train(
     model: ReaderModel,
     examples: Sequence[Example],
-    words: NDArray[np.float32],
+    words: Words | NDArray[np.float32],
     recipe: Recipe,
     folder: Path,
 ) -> None:
@@ -200,7 +202,7 @@ def _save(path: Path, state: dict[str, Any]) -> None:
 
 
 def quantised(
-    model: ReaderModel, examples: Sequence[Example], words: NDArray[np.float32], bits: int
+    model: ReaderModel, examples: Sequence[Example], words: Words | NDArray[np.float32], bits: int
 ) -> bytes:
     """Return the model in bytes; the scales are those of the examples."""
     from posology.index.embedders.onnx.quantisation import observe, quantise
@@ -252,7 +254,7 @@ def main() -> None:
         learned = learned[:: max(1, len(learned) // given.limit)]
     examples = [example(one) for one in learned]
     print(f"{len(examples)} lessons, {sum(len(e.pair.ids) for e in examples)} tokens", flush=True)
-    words = word_embeddings()
+    words = word_vectors()
     model = make(recipe.seed)
     train(model, examples, words, recipe, given.work)
     picked = np.random.default_rng(0).choice(len(examples), min(256, len(examples)), replace=False)

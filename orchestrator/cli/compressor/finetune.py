@@ -14,6 +14,7 @@ from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import say
 from posology.errors import DeviceUnavailable, InputError
+from posology.hub import require
 
 if TYPE_CHECKING:
     from orchestrator.training.forms import FinetuneOutput
@@ -82,6 +83,7 @@ def finetune(
     training. Nothing is downloaded: fetch the initial model with `hf download`.
     """
     with errors(as_json=as_json):
+        require("models", "posology compressor finetune")
         from strategies.compression.summarization.model import MT5
 
         card = _finetune(dataset, out, init or MT5, hyper.recipe(), _device(device))

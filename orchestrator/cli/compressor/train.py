@@ -18,6 +18,7 @@ from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import say
 from posology.errors import InputError
+from posology.hub import require
 
 if TYPE_CHECKING:
     from orchestrator.training.forms import Loss, PrunerOutput
@@ -71,6 +72,7 @@ class RecipeOptions(Group):
         Raises:
             InputError: a value is out of range.
         """
+        require("models", "posology compressor train")
         from orchestrator.training.pruner.trainer import Recipe
 
         try:

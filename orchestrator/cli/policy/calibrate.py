@@ -14,6 +14,7 @@ from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.purchases import progress, say, show_left_out
 from orchestrator.cli.question_options import RequestOptions
 from orchestrator.settings import Settings, load_settings
+from posology.hub import require
 
 if TYPE_CHECKING:
     from orchestrator.training.calibration.run import Made, Wanted
@@ -75,6 +76,7 @@ def calibrate(
         from orchestrator.training.qtable.run import left_out
         from policies.specs import at_once
 
+        require("train", "posology policy calibrate")
         settings = load_settings()
         check_output(out)
         request = AskRequest.parse({"question": "?", **retrieval.given()}).to_request(settings)

@@ -23,6 +23,7 @@ from orchestrator.cli.purchases import (
 )
 from orchestrator.settings import load_settings
 from posology.errors import InputError
+from posology.hub import require
 
 if TYPE_CHECKING:
     from orchestrator.training.forms import TrainOutput
@@ -190,6 +191,7 @@ def _wanted(
     from orchestrator.training.qtable.run import Wanted
     from policies.qtable import ACTIONS
 
+    require("train", "posology policy train")
     settings = load_settings()
     request, cap = check_request(asking, payment.max_cost, settings)
     wanted = Wanted(

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import PACKAGED
 from posology.llm.models.names import parse
 from posology.llm.schema import response_schema
 from posology.seams import TokenCounter
-from posology.text.tokens import approximate, wordpiece_counter
+from posology.text.tokens import wordpiece_counter
 from posology.types import Call, Message, Role
 
 if TYPE_CHECKING:
@@ -74,11 +74,8 @@ class Counting:
 
 
 def packaged_counter() -> TokenCounter:
-    """Return the packaged encoder's token counter; an estimate by length if it is not installed."""
-    try:
-        return wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json")
-    except ImportError:
-        return approximate
+    """Return the packaged encoder's token counter."""
+    return wordpiece_counter(PACKAGED / "tokenizer.json")
 
 
 def _exact(model: str) -> bool:

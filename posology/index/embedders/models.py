@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from posology.devices import AUTO, CPU, find_device
 from posology.errors import EmbedderUnavailable
-from posology.hub import digest, find, loading
+from posology.hub import DEFAULT, digest, find, loading, published, require
 from posology.index.embedders.card import Card, Loaded
 from posology.index.embedders.options import Options, Precision
 
@@ -30,7 +30,9 @@ def locate(name: str) -> Path:
 
     Raises:
         EmbedderUnavailable: it is neither.
+        ModelUnavailable: the packages that run it are not installed.
     """
+    require("models", name)
     if Path(name).is_dir():
         return Path(name)
     # The hub keeps sentence-transformers' own models under the organisation of that name.
@@ -43,6 +45,28 @@ def locate(name: str) -> Path:
             embedder=name,
         )
     return folder
+
+
+def load_default(options: Options) -> Loaded:
+    """Load the default embedder: its packaged files, or by torch what only torch has.
+
+    Raises:
+        EmbedderUnavailable: the options exclude each other.
+        ModelUnavailable: torch is to run it, and its published weights are not installed.
+        DeviceUnavailable: the device is not there.
+    """
+    from posology.index.embedders.packaged import load_packaged
+
+    _check(options, DEFAULT)
+    by_torch = options.backend == "torch" or options.precision in ("float32", "bfloat16")
+    if by_torch or _accelerated(options.device):
+        require("models", "the default embedder on torch")
+        if options.backend == "onnx":
+            return load_best(published(), embedder=DEFAULT, options=options)
+        return load_folder(
+            published(), embedder=DEFAULT, precision=options.precision, device=options.device
+        )
+    return load_packaged(threads=options.threads)
 
 
 def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
@@ -58,20 +82,8 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
     """
     from posology.index.embedders.onnx.forward import NotExported
 
+    _check(options, embedder)
     demanded = options.backend == "onnx"
-    if demanded and options.precision == "bfloat16":
-        raise EmbedderUnavailable(
-            "ONNX supports float32 and int8 (got bfloat16)", embedder=embedder
-        )
-    if options.backend == "torch" and options.precision == "int8":
-        raise EmbedderUnavailable(
-            "torch supports float32 and bfloat16 (got int8)", embedder=embedder
-        )
-    only_onnx = demanded or options.precision == "int8"
-    if only_onnx and options.device != AUTO and _accelerated(options.device):
-        raise EmbedderUnavailable(
-            f"ONNX runs on the CPU only (got device {options.device!r})", embedder=embedder
-        )
     if demanded or _onnx_is_best(options):
         try:
             return load_exported(folder, embedder=embedder, options=options)
@@ -88,6 +100,28 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
     return load_folder(
         folder, embedder=embedder, precision=options.precision, device=options.device
     )
+
+
+def _check(options: Options, embedder: str) -> None:
+    """Refuse options that exclude each other.
+
+    Raises:
+        EmbedderUnavailable: they do.
+    """
+    demanded = options.backend == "onnx"
+    if demanded and options.precision == "bfloat16":
+        raise EmbedderUnavailable(
+            "ONNX supports float32 and int8 (got bfloat16)", embedder=embedder
+        )
+    if options.backend == "torch" and options.precision == "int8":
+        raise EmbedderUnavailable(
+            "torch supports float32 and bfloat16 (got int8)", embedder=embedder
+        )
+    only_onnx = demanded or options.precision == "int8"
+    if only_onnx and options.device != AUTO and _accelerated(options.device):
+        raise EmbedderUnavailable(
+            f"ONNX runs on the CPU only (got device {options.device!r})", embedder=embedder
+        )
 
 
 def load_exported(folder: Path, *, embedder: str, options: Options) -> Loaded:

@@ -25,7 +25,7 @@ class TorchForward:
     depth = 0
 
     def __init__(self, model: SentenceTransformer) -> None:
-        self._model = model
+        self.model = model
         self._device = model.device
         self.budget = CPU_TOKENS if self._device.type == "cpu" else DEVICE_TOKENS
         arithmetic = str(next(model.parameters()).dtype).removeprefix("torch.")
@@ -42,7 +42,7 @@ class TorchForward:
         if prompt_tokens:
             features["prompt_length"] = prompt_tokens
         with torch.inference_mode():
-            output = self._model(features)
+            output = self.model(features)
             pooled, tokens = output["sentence_embedding"], output["token_embeddings"]
             return pooled.float().cpu().numpy(), tokens.float().cpu().numpy()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posology.errors import ScorerUnavailable
-from posology.hub import digest, find, loading
+from posology.hub import digest, find, loading, require
 from strategies.compression.wording.phrases import Segments
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ def load(model: str) -> CausalScorer:
 
     Raises:
         ScorerUnavailable: the files are missing, or are no causal language model with a fast tokenizer.
+        ModelUnavailable: the packages that run it are not installed.
     """
+    require("models", model)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = find(model)

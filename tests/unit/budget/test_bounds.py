@@ -21,7 +21,7 @@ from posology.budget.bounds import openai_tokens
 from posology.budget.bounds.calls import NEWER, PER_CALL, PER_MESSAGE, CallBound
 from posology.budget.bounds.openai_tokens import EncodingFile
 from posology.corpus import sample
-from posology.hub import DEFAULT, PACKAGED
+from posology.hub import published
 from posology.query import make_query
 from posology.text.bounds import bytes_bound, words_bound
 from posology.text.tokens import wordpiece_counter
@@ -30,7 +30,7 @@ from prompts.answer import AnswerReply
 from tests.support.examples import examples
 from tests.support.held import held_after
 
-FOLDER = PACKAGED[DEFAULT]()
+FOLDER = published()
 VOCABULARY = (FOLDER / "vocab.txt").read_text("utf-8").splitlines()
 WORDS = [entry for entry in VOCABULARY if re.fullmatch("[a-z]{2,}", entry)]
 WORDPIECES = wordpiece_counter(FOLDER / "tokenizer.json")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posology.hub import DEFAULT, PACKAGED, digest
+from posology.hub import digest, published
 from posology.index.embedders.card import Loaded
 from posology.index.embedders.codes import unit
 from posology.index.embedders.models import load_best
@@ -127,6 +127,6 @@ def test_a_file_holds_the_weights_to_a_hundredth_of_the_largest(
 
 def test_the_packaged_projection_is_of_the_packaged_encoder() -> None:
     found = packaged()
-    assert found.embedder == f"bert-384:{digest(PACKAGED[DEFAULT]())}:mean:256"
+    assert found.embedder == f"bert-384:{digest(published())}:mean:256"
     assert found.weights.shape == (found.layers * 384 + BESIDE, 384)
     assert found.layers == 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,19 @@ def pools(pooling: str) -> bool:
     return pooling in POOLINGS
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Words:
+    """The vectors of words, looked up by vocabulary ids."""
+
+    numbers: NDArray[np.int8]
+    scales: NDArray[np.float32]
+
+    def __getitem__(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors of ids, shape ``ids.shape + (dim,)``."""
+        found: NDArray[np.float32] = self.numbers[ids] * self.scales[ids]
+        return found
+
+
 class OnnxForward:
     """A :class:`~posology.index.embedders.card.Forward` over an exported encoder.
 
@@ -49,6 +63,7 @@ class OnnxForward:
         card: of the model; its pooling is one of :data:`POOLINGS`.
         threads: of one pass; ``None``: one a core.
         arithmetic: of the model, for people.
+        words: vectors of words, of a model that takes ``embeddings`` in place of ``input_ids``.
     """
 
     few_shapes = False
@@ -61,7 +76,9 @@ class OnnxForward:
         *,
         threads: int | None = None,
         arithmetic: str = "int8",
+        words: Words | None = None,
     ) -> None:
+        self._words = words
         self._session = open_session(model, threads=threads)
         self._takes = {given.name for given in self._session.get_inputs()}
         self._gives = self._session.get_outputs()[0].name
@@ -87,7 +104,13 @@ class OnnxForward:
     def _run(
         self, outputs: list[str], ids: NDArray[np.int64], mask: NDArray[np.int64]
     ) -> list[NDArray[np.float32]]:
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        feed: dict[str, Any] = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(ids),
+        }
+        if self._words is not None:
+            feed["embeddings"] = self._words[ids]
         wanted = {name: value for name, value in feed.items() if name in self._takes}
         found: list[NDArray[np.float32]] = self._session.run(outputs, wanted)
         return found

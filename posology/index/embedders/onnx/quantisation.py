@@ -44,7 +44,7 @@ class _Product:
     bias: str | None
 
 
-def observe(model: bytes, feeds: Iterable[Mapping[str, NDArray[np.int64]]]) -> dict[str, Span]:
+def observe(model: bytes, feeds: Iterable[Mapping[str, NDArray[Any]]]) -> dict[str, Span]:
     """Measure the inputs of all products with constants, by the activation's name.
 
     Args:
