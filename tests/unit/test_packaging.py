@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import os
+import re
 import subprocess
 import sys
-from importlib.metadata import packages_distributions
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,35 @@ def test_package_belongs_to_this_distribution_alone(package: str) -> None:
     # an editable install lists no packages; then nobody else may list this one
     assert owners <= {"posology"}
     assert owners or not os.environ.get("POSOLOGY_EXPECT_SITE")
+
+
+def test_every_imported_package_is_declared() -> None:
+    metadata = distribution("posology").requires or []
+    declared = {re.split(r"[^\w.-]", one)[0].lower().replace("_", "-") for one in metadata}
+    owners = packages_distributions()
+    for package in PACKAGES:
+        folder = Path(importlib.import_module(package).__file__ or "").parent
+        for file in sorted(folder.rglob("*.py")):
+            for name in _imported(ast.parse(file.read_text(encoding="utf-8"))):
+                if name not in sys.stdlib_module_names and name not in PACKAGES:
+                    known = {one.lower().replace("_", "-") for one in owners.get(name, [])}
+                    assert known & declared, f"{file} imports {name}"
+
+
+def _imported(tree: ast.AST) -> set[str]:
+    """Return the names of the packages that a module imports, wherever it does."""
+    names = [
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [one.name for one in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and node.level == 0
+            else []
+        )
+    ]
+    return {name.partition(".")[0] for name in names}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
