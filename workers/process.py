@@ -116,7 +116,7 @@ class Process:
             async with anyio.create_task_group() as group:
                 group.start_soon(loops.keep)
                 if calls:
-                    group.start_soon(run_forever, self._collector().step, _COLLECT)
+                    group.start_soon(loops.in_turn, keys.BATCHES, _COLLECT, self._collector().step)
                     group.start_soon(self._sender().run, run_forever)
                 if dispatches:
                     await self._warm()

@@ -32,6 +32,12 @@ WEBHOOKS = "posology:tenants:webhooks"
 DUE = "posology:webhooks:due"
 #: present for a while after a look at the endpoints of all tenants
 LOOKED = "posology:webhooks:looked"
+#: steps of maintenance of which one is enough for all processes: each is present for a while after it was done
+SWEEP, TIDY, BATCHES = TURNS = (
+    "posology:turn:sweep",
+    "posology:turn:tidy",
+    "posology:turn:batches",
+)
 #: a token that wakes a waiting worker
 WAKE = "posology:wake"
 #: worker processes by their last heartbeat, milliseconds

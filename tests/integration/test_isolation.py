@@ -298,6 +298,8 @@ async def check_global(redis: Redis, name: str) -> None:
             assert all(NAME.fullmatch(name) and ENDPOINT.fullmatch(one) for name, one in named)
         case keys.SWEPT | keys.AMNESTY | keys.LOOKED | keys.CLOCK | keys.PUT_BACK:
             assert found is None or found.isdecimal()
+        case keys.SWEEP | keys.TIDY | keys.BATCHES:
+            assert found in (None, "1")
         case _:
             raise AssertionError(f"nobody has said what {name} may hold")
 

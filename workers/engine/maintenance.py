@@ -78,8 +78,35 @@ class Maintenance:
         """Extend the leases of this process's units, and find orphaned units."""
         async with anyio.create_task_group() as group:
             group.start_soon(run_forever, self._heartbeat)
-            group.start_soon(run_forever, self._sweep)
-            group.start_soon(run_forever, self._tidy)
+            group.start_soon(self.in_turn, keys.SWEEP, self._pause, self._sweep)
+            group.start_soon(self.in_turn, keys.TIDY, _TIDY * self._pause, self._tidy)
+
+    async def in_turn(self, key: str, seconds: float, step: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a step of which one is enough, so that its load does not grow with the number of processes.
+
+        Args:
+            key: of the step, one of :data:`~posology.store.keys.TURNS`.
+            seconds: between two steps of all processes together.
+            step: harmless if two processes do it at once, as they may after one was stopped.
+        """
+
+        async def once() -> None:
+            await anyio.sleep(seconds)
+            if await self._is_its_turn(key, seconds):
+                await step()
+
+        await run_forever(once)
+
+    async def _is_its_turn(self, key: str, seconds: float) -> bool:
+        """Return whether no process did a step lately."""
+        lately = round(900 * seconds)
+        with translated(self._work.store.url):
+            if await self._redis.set(key, 1, nx=True, px=max(1, lately)):
+                return True
+            # from before the clock of Redis was put back, it would stand until then
+            if await self._redis.pttl(key) > lately:
+                await self._redis.delete(key)
+            return False
 
     async def dispatch(self) -> None:
         """Send waiting jobs to the broker."""
@@ -151,7 +178,6 @@ class Maintenance:
                 await cast("Awaitable[object]", self._redis.blpop([keys.WAKE], pause))
 
     async def _sweep(self) -> None:
-        await anyio.sleep(self._pause)
         put_back = await self._put_back()
         leases = not await self._amnesty()
         jobs, calls = await self._lost_before(JOBS), await self._lost_before(CALLS)
@@ -187,7 +213,6 @@ class Maintenance:
             raise failed[0]
 
     async def _tidy(self) -> None:
-        await anyio.sleep(_TIDY * self._pause)
         await tenants.tidy(self._work.store)
         await self.warn_of_limits()
 

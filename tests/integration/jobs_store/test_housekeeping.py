@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import anyio
 import pytest
@@ -307,6 +308,35 @@ async def test_a_sweep_of_many_tenants_ends_when_the_store_is_away(
     with pytest.raises(StoreUnavailable):
         await keeping._sweep()
     assert work.asked <= 20
+
+
+async def test_one_process_sweeps_whatever_their_number(bench: Bench, broker: Broker) -> None:
+    class Counted(WorkStore):
+        swept: ClassVar[list[str]] = []
+
+        async def sweep(self, tenant: str, **kwargs: Any) -> list[Unit]:
+            self.swept.append(tenant)
+            return await super().sweep(tenant, **kwargs)
+
+    for i in range(100):
+        await bench.redis.zadd(keys.TENANTS, {f"idle{i}": 1})
+    work = Counted(bench.store, worker="w", lease=LEASE)
+    many = [Maintenance(work, runner(bench, model()), broker.send, pause=60) for _ in range(50)]
+    # each asks once in a period
+    turns = [await one._is_its_turn(keys.SWEEP, 60) for one in many]
+    assert turns == [True, *[False] * 49]
+    # and is the next one when it is over
+    await bench.redis.delete(keys.SWEEP)
+    assert await many[7]._is_its_turn(keys.SWEEP, 60)
+    await many[7]._sweep()
+    assert len(Counted.swept) == len(set(Counted.swept)) >= 100
+
+
+async def test_no_turn_outlasts_a_clock_that_was_put_back(bench: Bench, broker: Broker) -> None:
+    await bench.redis.set(keys.SWEEP, 1, px=3_600_000)
+    keeping = house(bench, broker)
+    assert not await keeping._is_its_turn(keys.SWEEP, 60)
+    assert await keeping._is_its_turn(keys.SWEEP, 60)
 
 
 async def test_tenants_take_turns_where_the_broker_is_full(bench: Bench, broker: Broker) -> None:
