@@ -38,9 +38,9 @@ from posology.corpus.sample import notes_file, questions
 from posology.published.calls import AttemptOutput
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import Outcome
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
 
 FAULTS = Faults(latency=(0.5, 1.5), rate_limited=0.02, errors=0.01, cuts=0.005, breaks=0.01)
 

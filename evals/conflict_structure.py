@@ -22,11 +22,11 @@ from evals.conflict_cases import FILES, Case, Sides, healthver, ramdocs
 from evals.papers.literature import retrieval
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.types import Answer, Call, Stage, Task
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
 from strategies.briefcontext.strategy import BriefContext
-from tests.doubles import ScriptedModel
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -28,12 +28,12 @@ from posology.llm.offline.answering import KeptReadings
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.reading.crossencoder import CrossEncoder
+from posology.testing import ScriptedModel
 from posology.types import Answer, PartitionMode, Stage, Task
 from strategies.briefcontext.answers import agree
 from strategies.briefcontext.conclusion import DIFFERENT
 from strategies.briefcontext.strategy import DEFAULT_SIZE, BriefContext
 from strategies.direct import Direct
-from tests.doubles import ScriptedModel
 from training.pruner_cases import part_of
 
 #: (resolved rightly, cases) by model, table S2

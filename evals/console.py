@@ -32,7 +32,7 @@ from orchestrator.settings import Settings
 from posology.store import keys
 from posology.store.connection import connect
 from posology.store.keys import DEFAULT_TENANT
-from tests.doubles.models.encoder import save_tiny_encoder
+from posology.testing.models.encoder import save_tiny_encoder
 from tests.support.console_full import Full, make_full
 
 #: bytes of a page at most

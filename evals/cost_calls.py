@@ -22,6 +22,7 @@ import numpy as np
 from posology.llm.schema import response_schema
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.text.sentences import split
 from posology.types import (
     Call,
@@ -36,7 +37,6 @@ from posology.types import (
 )
 from strategies.direct import Direct
 from strategies.ladder import Ladder
-from tests.doubles import ScriptedModel
 
 try:
     _briefcontext = import_module("strategies.briefcontext.strategy")

@@ -35,10 +35,10 @@ from orchestrator.stack.up import running_stack
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants import limits
 from posology.store import keys
+from posology.testing.models.encoder import save_tiny_encoder
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState, Limits, Opening, PromptId, Reservation, Scope, Stage
-from tests.doubles.models.encoder import save_tiny_encoder
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
 
 #: the stub's replies, seconds
 LATENCY = (0.2, 0.5)

@@ -29,9 +29,9 @@ from orchestrator.stack.up import running_stack
 from posology.corpus.sample import notes_file
 from posology.llm.accounting import Account
 from posology.published.jobs import JobEvent, JobOutput
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
 
 PARTITIONS = 16
 MODEL = "openai:gpt-4o-mini"

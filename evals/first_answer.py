@@ -20,8 +20,8 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from tests.doubles.literature.articles import Article
-from tests.doubles.literature.stub import LiteratureStub
+from posology.testing.literature.articles import Article
+from posology.testing.literature.stub import LiteratureStub
 
 QUESTION = "Does aspirin reduce stroke in adults?"
 RECORDS = 100

@@ -48,9 +48,9 @@ from posology.budget.tenants.store import TenantStore
 from posology.corpus.sample import notes_file
 from posology.published.calls import AttemptOutput
 from posology.store.keys import DEFAULT_TENANT
+from posology.testing.provider.batches.book import BatchFaults
+from posology.testing.provider.load import LoadStub
 from posology.types import Limits, Outcome, Usage
-from tests.doubles.provider.batches.book import BatchFaults
-from tests.doubles.provider.load import LoadStub
 
 #: seconds for the last batches to be settled
 _PATIENCE = 120.0

@@ -26,8 +26,8 @@ from posology.index.places import Place, s3_options
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Filters
-from tests.doubles.models.embedder import HashEmbedder
 from training.gold import pubmedqa
 from training.gold import rows as read
 

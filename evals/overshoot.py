@@ -56,8 +56,8 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.store.connection import connect
+from posology.testing import StubProvider
 from posology.types import Call, Limits, Message, PromptId, Role, Scope, Stage
-from tests.doubles import StubProvider
 
 
 class Ours:

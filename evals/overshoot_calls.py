@@ -19,8 +19,8 @@ import redis
 from orchestrator.stack.ports import free_port
 from orchestrator.stack.redis_server import find_server
 from posology.budget.prices.book import packaged
+from posology.testing import Cut, Recorded, Reply, Step
 from posology.types import Usage
-from tests.doubles import Cut, Recorded, Reply, Step
 
 CALLS = 64
 CAP = Decimal("0.45")

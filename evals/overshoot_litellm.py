@@ -22,8 +22,8 @@ import redis
 from evals.overshoot_calls import CALLS, CAP, START, STORIES, Outcome, Story, stopped, wait_until
 from orchestrator.stack.ports import free_port
 from posology.budget.prices.book import packaged
+from posology.testing import StubProvider
 from posology.types import Usage
-from tests.doubles import StubProvider
 
 VERSION = "1.109.1"
 #: requirements whose lowest version some indexes do not have: certificates, which nothing on this machine looks at,

@@ -37,7 +37,7 @@ from evals.peers_stub import answers, hesitates, usage
 from evals.throughput_side import LATE, faults
 from posology.devices import cores
 from posology.hub import published
-from tests.doubles.provider.load import LoadStub
+from posology.testing.provider.load import LoadStub
 from training.gold import pubmedqa
 
 _NEEDED = "8 needed"

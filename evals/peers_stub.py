@@ -1,6 +1,6 @@
 """What the stub of :mod:`evals.peers` says to each side, and what it bills.
 
-A text reply is the first sentence of the longest line of what the prompt shows, which is a document's or an extract's. Posology's requests are answered as by :mod:`tests.doubles.provider.echo`; paper-qa's with the JSON and the
+A text reply is the first sentence of the longest line of what the prompt shows, which is a document's or an extract's. Posology's requests are answered as by :mod:`posology.testing.provider.echo`; paper-qa's with the JSON and the
 citation keys that it reads. Tokens are characters / 4, a schema's among them: providers bill it as input.
 """
 
@@ -10,8 +10,8 @@ import json
 import re
 from typing import Any
 
+from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.doubles.provider.echo import echo
 
 #: documents that :func:`hesitates` must be shown before it answers
 ENOUGH = 8

@@ -35,6 +35,8 @@ from posology.corpus.items import Record
 from posology.llm.offline.choice import Scores
 from posology.llm.offline.tabulating import tabulated
 from posology.published.tables.forms import TableOutput
+from posology.testing import Reply, StubProvider
+from posology.testing.provider.echo import echo
 from posology.text.sentences import split
 from posology.types import Call, Completion, Excerpt, Finish, Passage
 from posology.types.tables import Document
@@ -42,8 +44,6 @@ from prompts.tables.cells import TableReply
 from strategies.compression.checked import stems
 from strategies.tables.presets import PICO
 from strategies.tables.reading import Reading
-from tests.doubles import Reply, StubProvider
-from tests.doubles.provider.echo import echo
 from training.gold import DATA, rows
 
 _OFFLINE, _PAID = "offline:extractive", "openai:gpt-4o-mini"

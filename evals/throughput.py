@@ -23,9 +23,9 @@ from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.corpus.sample import notes_file
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
 
 LATENCY = 0.2
 PARTITIONS = 48
@@ -63,7 +63,7 @@ def spent(
 _KINDS = {
     "worker": b"workers.app",
     "redis": b"redis-server",
-    "stub": b"tests.doubles.provider.serve",
+    "stub": b"posology.testing.provider.serve",
 }
 
 

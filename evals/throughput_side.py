@@ -28,9 +28,9 @@ from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
 
 #: jobs at once in each worker, and calls at once: more than the cores can keep busy
 JOBS, CALLS = 64, 512

@@ -28,8 +28,8 @@ from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.corpus.sample import notes_file
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 
 ADDRESS = "OTEL_EXPORTER_OTLP_ENDPOINT"
 #: the aim: most that traces may add to the time of a call, and to the CPU time of a worker

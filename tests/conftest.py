@@ -91,7 +91,7 @@ def _logs_as_before() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _no_provider() -> Iterator[None]:
     """No test reaches a provider: only loopback addresses may be called."""
-    from tests.doubles import forbid_remote_providers
+    from posology.testing import forbid_remote_providers
 
     with forbid_remote_providers():
         yield
@@ -100,7 +100,7 @@ def _no_provider() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a sentence-transformers model of random weights."""
-    from tests.doubles.models.encoder import save_tiny_encoder
+    from posology.testing.models.encoder import save_tiny_encoder
 
     return save_tiny_encoder(tmp_path_factory.mktemp("tiny-encoder"))
 

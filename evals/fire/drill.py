@@ -24,7 +24,7 @@ from evals.fire.operating import Operator
 from evals.fire.world.prices import MODEL
 from evals.fire.world.provider import BEYOND
 from evals.fire.world.redis_server import RedisServer
-from tests.doubles.literature.stub import LiteratureStub
+from posology.testing.literature.stub import LiteratureStub
 
 #: exit statuses of commands: something is wrong, a service does not answer, drift
 _WRONG, _FAILED, _DRIFT = 1, 4, 14

@@ -28,7 +28,7 @@ from evals.fire.world.network import Network
 from evals.fire.world.prices import MODEL, write_prices
 from evals.fire.world.redis_server import RedisServer
 from orchestrator.stack.ports import free_port
-from tests.doubles.models.encoder import save_tiny_encoder
+from posology.testing.models.encoder import save_tiny_encoder
 
 #: limits of tenants; what runs out is raised now and then
 TENANTS = {

@@ -21,8 +21,8 @@ from policies.qtable import QTable
 from policies.specs import POLICIES, Entry, Spec, parse
 from posology.errors import InvalidQuery, InvalidRecord
 from posology.llm.accounting import Account
+from posology.testing.model import ScriptedModel
 from posology.types import Answer, Decision, Dose, JobState, Situation
-from tests.doubles.model import ScriptedModel
 from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import MODEL, open_bench
 from tests.integration.jobs_store.local import Local, pipeline, reply, runner

@@ -28,6 +28,8 @@ from posology.llm.accounting import Account
 from posology.llm.second import REPAIRED
 from posology.query import make_query
 from posology.seams import Complete
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.text.tokens import approximate
 from posology.types import Answer, Call, Decision, Dose, JobState, Refusal, Situation, Stage, Task
 from prompts.answer import AnswerReply
@@ -35,15 +37,13 @@ from prompts.template import Rendered, render
 from strategies import STRATEGIES, Entry, Parts, make
 from strategies.evidence import whole
 from strategies.single_call import OneCall, ask, conclude
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import MODEL, open_bench
 from tests.integration.jobs_store.local import Local, Shelf, pipeline, reply, runner
 from tests.support.replies import in_form
 
 if TYPE_CHECKING:
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 redis_url = real.redis_url

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from posology.seams import Annotator
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.text.sentences import split
 from posology.types import Passage, Phrases
 from strategies.compression.self_information import make_annotator
-from tests.doubles.models.language_model import save_tiny_language_model
 
 PASSAGES = tuple(
     Passage(id=str(number), text=text)

@@ -36,8 +36,7 @@ from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.providers.vectors import unpack
 from posology.query import make_query
 from posology.seams.batches import BatchEndpoint, BatchFate, BatchLine, BatchResult
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
-from tests.doubles import (
+from posology.testing import (
     BatchBook,
     BatchFaults,
     Recorded,
@@ -47,6 +46,7 @@ from tests.doubles import (
     StubProvider,
     Vectors,
 )
+from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
 
 pytestmark = pytest.mark.anyio
 

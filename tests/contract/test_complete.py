@@ -16,8 +16,7 @@ from posology import errors
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Complete
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
-from tests.doubles import (
+from posology.testing import (
     Cut,
     Hang,
     Malformed,
@@ -28,6 +27,7 @@ from tests.doubles import (
     Step,
     StubProvider,
 )
+from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
 from tests.support.clouds import adapter_to
 
 pytestmark = pytest.mark.anyio

@@ -12,9 +12,9 @@ import pytest
 from posology.index.embedders import load_sentence_transformer as load
 from posology.index.embedders.options import Options
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
+from posology.testing.models.encoder import WORDS
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence
-from tests.doubles.models.encoder import WORDS
 
 # importing torch alone can take a minute on a busy machine
 pytestmark = pytest.mark.timeout(600)

@@ -18,10 +18,10 @@ from posology.llm.accounting import Account
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.stack import build
 from posology.seams import Embedder, Unnormalised
+from posology.testing import FlatPrices, HashEmbedder, StubProvider, Vectors, by_bytes
+from posology.testing.models.medcpt import save_tiny_medcpt
 from posology.text.sentences import split
 from posology.types import Encoded, Passage
-from tests.doubles import FlatPrices, HashEmbedder, StubProvider, Vectors, by_bytes
-from tests.doubles.models.medcpt import save_tiny_medcpt
 
 # importing torch alone can take a minute on a busy machine
 pytestmark = pytest.mark.timeout(600)

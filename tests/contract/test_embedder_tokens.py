@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from posology.index.embedders import load_sentence_transformer as load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
 from posology.seams import Embedder
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.models.encoder import WORDS
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence, TokenVectors
-from tests.doubles.models.codec import TruncatingCodec
-from tests.doubles.models.embedder import HashEmbedder
-from tests.doubles.models.encoder import WORDS
 
 # importing torch alone can take a minute on a busy machine
 pytestmark = pytest.mark.timeout(600)

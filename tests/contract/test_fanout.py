@@ -18,18 +18,18 @@ from posology.errors import AuthenticationFailed, PosologyError, ProviderOverloa
 from posology.llm.accounting import Account
 from posology.published.answers import AskOutput, Status
 from posology.published.calls import AttemptOutput, ErrorBody
+from posology.testing.model import ScriptedModel
 from posology.types import Call, Completion, Finish, Outcome, Stage, Usage
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
 from prompts.template import digests, load_own
-from tests.doubles.model import ScriptedModel
 from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Shelf, model, pipeline, reply, runner
 from tests.support.replies import in_form
 
 if TYPE_CHECKING:
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 

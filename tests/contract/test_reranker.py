@@ -17,14 +17,14 @@ from orchestrator.retrieval import RERANKERS
 from posology.index.embedders.options import Options
 from posology.index.rerankers import medcpt, nsp
 from posology.seams import Reranker
+from posology.testing import save_tiny_reranker
+from posology.testing.models.medcpt import save_tiny_medcpt
+from posology.testing.models.next_sentence import save_tiny_bert
 from posology.types import Retrieval
 from strategies.compression import provence
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.pruner import LateReranker
 from strategies.compression.parts import Parts
-from tests.doubles import save_tiny_reranker
-from tests.doubles.models.medcpt import save_tiny_medcpt
-from tests.doubles.models.next_sentence import save_tiny_bert
 from tests.support.compression import compressible, contexts
 from tests.support.compression_tokens import coded
 from tests.support.examples import examples

@@ -13,6 +13,7 @@ from posology import errors
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Strategy
+from posology.testing import ScriptedModel
 from posology.types import (
     Answer,
     Call,
@@ -29,7 +30,6 @@ from posology.types import (
 from prompts.lengths import reply_tokens
 from strategies import STRATEGIES, make
 from strategies.compressed import CompressedRag
-from tests.doubles import ScriptedModel
 from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio

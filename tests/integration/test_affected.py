@@ -31,10 +31,10 @@ from posology.index.store import Index
 from posology.published.affected import AffectedPage, ChangeKind
 from posology.published.answers import AskOutput, Evidence, Status
 from posology.store import keys
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Flag, FlagKind, Passage
 from posology.types.flags import NOTICE, OWN
-from tests.doubles.models.embedder import HashEmbedder
 from tests.integration.conftest import _refusal
 from tests.support.retraction_watch import row, write
 

@@ -18,10 +18,10 @@ from posology.index.build.report import IngestProgress
 from posology.index.build.rows import RowSource
 from posology.index.learned import Learned, keep_learned, read_learned
 from posology.index.store import Index
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.types import Passage, Phrases, Sentence
 from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
-from tests.doubles.models.embedder import HashEmbedder
-from tests.doubles.models.language_model import save_tiny_language_model
 
 DRUGS = ("aspirin", "statins", "insulin", "warfarin", "metformin", "ibuprofen", "heparin")
 

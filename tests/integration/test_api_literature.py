@@ -36,8 +36,8 @@ from posology.index.store import Index
 from posology.published.answers import PassageOutput
 from posology.published.base import dollars_text
 from posology.published.literature import IndexStatus, SearchOutput
+from posology.testing import Recorded, Reply, StubProvider, Vectors
 from posology.types import Limits as TenantLimits
-from tests.doubles import Recorded, Reply, StubProvider, Vectors
 from tests.integration.test_api import problem
 
 pytestmark = pytest.mark.anyio

@@ -16,9 +16,9 @@ from posology.budget.ledger.base import nano
 from posology.budget.ledger.redis import RedisLedger
 from posology.published.jobs import JobOutput
 from posology.store import keys
+from posology.testing import BatchBook, BatchFaults, Recorded, Reply, Step, StubProvider
+from posology.testing.provider.echo import echo
 from posology.types import JobState, Outcome, Scope, Usage
-from tests.doubles import BatchBook, BatchFaults, Recorded, Reply, Step, StubProvider
-from tests.doubles.provider.echo import echo
 from tests.integration.jobs_store.helpers import Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, model, runner
 from workers.engine.lane.collector import Collector, LaneOptions

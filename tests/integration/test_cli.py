@@ -20,8 +20,8 @@ from orchestrator.cli.schemas import SCHEMAS as SCHEMAS_BY_NAME
 from posology.budget.ledger.base import dollars
 from posology.errors import IndexFault, VersionGone
 from posology.store import keys
-from tests.doubles import NoSuchModel, Reply, Status, StubProvider
-from tests.doubles.provider.echo import echo
+from posology.testing import NoSuchModel, Reply, Status, StubProvider
+from posology.testing.provider.echo import echo
 
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

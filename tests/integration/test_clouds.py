@@ -30,8 +30,8 @@ from posology.llm.accounting import Account
 from posology.llm.models.effort import effort_of
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.query import make_query
+from posology.testing import Recorded, Reply, Status, StubProvider
 from posology.types import Call, Finish, Message, PromptId, Role, Stage, Usage
-from tests.doubles import Recorded, Reply, Status, StubProvider
 from tests.support.clouds import KEY, TOKEN, WHOLE, adapter_to
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]

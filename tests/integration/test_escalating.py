@@ -12,10 +12,10 @@ from posology.llm.second import REPAIRED
 from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.seams import Complete
+from posology.testing.prices import by_bytes
 from posology.types import Decision, Dose, JobState, Outcome, Refusal, Stage, Task
 from strategies.direct import Direct
 from strategies.ladder import step_tasks
-from tests.doubles.prices import by_bytes
 from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Gate, Local, killed
 from tests.support.steps import (

@@ -17,9 +17,9 @@ from orchestrator.evaluation.folder import read_folder
 from orchestrator.evaluation.forms import EvalOutput, EvalRow, Outcome
 from posology.published.answers import Status as Ended
 from posology.published.money import SpendOutput
+from posology.testing import Reply, Status, StubProvider
+from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.doubles import Reply, Status, StubProvider
-from tests.doubles.provider.echo import echo
 from tests.support.paid_runs import (
     MODEL,
     Cli,

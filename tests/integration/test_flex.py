@@ -26,6 +26,8 @@ from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete, Journal
+from posology.testing import Recorded, Reply, Step, StubProvider
+from posology.testing.provider.steps import NO_CAPACITY
 from posology.types import (
     Attempt,
     Call,
@@ -39,8 +41,6 @@ from posology.types import (
     Stage,
     Usage,
 )
-from tests.doubles import Recorded, Reply, Step, StubProvider
-from tests.doubles.provider.steps import NO_CAPACITY
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from posology.errors import BadFile
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.store import Index
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.quotes import Claimed, verify
 from posology.types import Passage
-from tests.doubles.models.embedder import HashEmbedder
 from tests.support import pubmed_files
 from tests.support.literature import SAMPLES, jats
 from tests.support.pubmed_files import Citation

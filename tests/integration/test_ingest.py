@@ -34,8 +34,8 @@ from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Query, Ranking
-from tests.doubles.models.embedder import HashEmbedder
 
 pytestmark = pytest.mark.anyio
 
@@ -269,7 +269,7 @@ from pathlib import Path
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.store import Index
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 where, corpus = sys.argv[1:]
 embedder = HashEmbedder(dim=64, delay=0.4)

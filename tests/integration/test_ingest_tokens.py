@@ -18,11 +18,11 @@ from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import TokenCodes
 from strategies.compression.late.codec import LateCodec
-from tests.doubles.models.codec import TruncatingCodec
-from tests.doubles.models.embedder import HashEmbedder
 
 pytestmark = pytest.mark.anyio
 

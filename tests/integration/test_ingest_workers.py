@@ -33,7 +33,7 @@ from posology.index.build.report import IngestReport
 from posology.index.schema import TABLE
 from posology.index.shards.staging import Staging
 from posology.index.store import Index
-from tests.doubles.models.encoder import WORDS
+from posology.testing.models.encoder import WORDS
 
 T = TypeVar("T")
 
@@ -234,7 +234,7 @@ def test_workers_of_the_command_alone(
 def test_workers_with_another_embedder_end_the_ingest(
     corpus: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    from tests.doubles.models.encoder import save_tiny_encoder
+    from posology.testing.models.encoder import save_tiny_encoder
 
     other = save_tiny_encoder(tmp_path / "other", seed=1)
     with (

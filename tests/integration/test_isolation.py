@@ -28,10 +28,10 @@ from posology.index.store import Index
 from posology.published.answers import Evidence
 from posology.store import keys
 from posology.store.connection import connect
+from posology.testing.model import ScriptedModel
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage
-from tests.doubles.model import ScriptedModel
-from tests.doubles.models.embedder import HashEmbedder
 from tests.integration.jobs_store.helpers import DIRECT, answer
 from tests.support.life import (
     ANSWER,

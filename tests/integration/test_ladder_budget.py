@@ -19,6 +19,7 @@ from posology.llm.accounting import Account
 from posology.llm.calls import Caller
 from posology.query import make_query
 from posology.seams import Complete, Journal
+from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import (
     Answer,
     Attempt,
@@ -35,7 +36,6 @@ from posology.types import (
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
 from strategies.ladder import Ladder
-from tests.doubles import FlatPrices, ScriptedModel, by_bytes
 from tests.support.adapters import sending
 from tests.support.guess import GUESS
 from tests.support.tasks import task_of

@@ -26,9 +26,9 @@ from posology.errors import (
     UnknownModel,
 )
 from posology.published.answers import Status
+from posology.testing import Reply, StubProvider
+from posology.testing.provider.echo import echo
 from posology.types import JobState, Usage
-from tests.doubles import Reply, StubProvider
-from tests.doubles.provider.echo import echo
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "library.md").read_text(encoding="utf-8")

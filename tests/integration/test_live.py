@@ -20,8 +20,8 @@ from orchestrator.ingest.live.request import FetchRequest, fetch_id
 from posology.corpus.live.fetch import FILES
 from posology.errors import FetchFailed, InputError, InvalidQuery
 from posology.store.bucket import Bucket
-from tests.doubles.literature.articles import many
-from tests.doubles.literature.stub import LiteratureStub
+from posology.testing.literature.articles import many
+from posology.testing.literature.stub import LiteratureStub
 
 CLI = CliRunner()
 QUESTION = "Does aspirin reduce stroke in adults?"

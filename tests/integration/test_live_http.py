@@ -16,7 +16,7 @@ from posology.client import Client
 from posology.published.answers import AskOutput
 from posology.published.ingests import IngestOutput, IngestState
 from posology.store import keys
-from tests.doubles.literature.stub import LiteratureStub
+from posology.testing.literature.stub import LiteratureStub
 from tests.integration.test_api import problem
 from tests.integration.test_uploads import ingest_all, nothing_is_left, serving
 

@@ -15,7 +15,7 @@ from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.published.answers import AskOutput
-from tests.doubles.literature.stub import LiteratureStub
+from posology.testing.literature.stub import LiteratureStub
 
 pytestmark = pytest.mark.slow
 

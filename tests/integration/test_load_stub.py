@@ -19,8 +19,7 @@ from posology.llm.providers.places import Places
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
-from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
-from tests.doubles import (
+from posology.testing import (
     Cut,
     Faults,
     LoadStub,
@@ -31,7 +30,8 @@ from tests.doubles import (
     Step,
     by_bytes,
 )
-from tests.doubles.provider.server import LoadServer
+from posology.testing.provider.server import LoadServer
+from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
 
 pytestmark = pytest.mark.anyio
 

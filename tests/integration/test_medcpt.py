@@ -14,7 +14,7 @@ from orchestrator.cli.app import app
 from posology.index.embedders import load
 from posology.index.rerankers import medcpt as cross
 from posology.index.store import Index
-from tests.doubles.models.medcpt import TinyMedCPT, save_tiny_medcpt
+from posology.testing.models.medcpt import TinyMedCPT, save_tiny_medcpt
 
 pytestmark = pytest.mark.timeout(600)
 

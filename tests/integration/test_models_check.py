@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
+from posology.testing import Recorded, Reply, Status, Step, StubProvider
+from posology.testing.local_servers import llamacpp_documents
 from posology.types import Usage
-from tests.doubles import Recorded, Reply, Status, Step, StubProvider
-from tests.doubles.local_servers import llamacpp_documents
 
 RUNNER = CliRunner()
 MODEL = "openai:gpt-6-luna"

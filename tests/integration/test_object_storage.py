@@ -35,9 +35,9 @@ from posology.index.store import Index
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.sync import sync
 from posology.published.answers import FiltersOutput
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Filters, JobState, Passage
-from tests.doubles.models.embedder import HashEmbedder
 from tests.support import s3
 from tests.support.s3 import KEY, S3, SECRET
 
@@ -204,7 +204,7 @@ from posology.index.locking.lock import WriteLock
 from posology.index.locking.lease import ObjectLease
 from posology.index.places import Place, s3_options
 from posology.index.store import Index
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 uri, url, key, secret, first, second = sys.argv[1:]
 place = Place.of(uri, s3_options(key=key, secret=secret, endpoint=url))

@@ -28,9 +28,9 @@ from posology.budget.books.audit import Audit, Auditor
 from posology.index.store import Index
 from posology.published.jobs import JobOutput
 from posology.store.keys import DEFAULT_TENANT
+from posology.testing import Faults, LoadStub, Recorded, Reply, StubProvider, Vectors
+from posology.testing.provider.echo import echo
 from posology.types import JobState, Outcome, Stage
-from tests.doubles import Faults, LoadStub, Recorded, Reply, StubProvider, Vectors
-from tests.doubles.provider.echo import echo
 from tests.support.holders import holder
 
 pytestmark = pytest.mark.timeout(300)

@@ -15,10 +15,10 @@ from orchestrator.question import qtables
 from orchestrator.training.forms import TrainOutput
 from orchestrator.training.qtable.rows import read_run
 from policies.qtable import ACTIONS
+from posology.testing import Reply, Status, StubProvider
+from posology.testing.provider.batches.book import BatchBook
+from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.doubles import Reply, Status, StubProvider
-from tests.doubles.provider.batches.book import BatchBook
-from tests.doubles.provider.echo import echo
 from tests.support.paid_runs import (
     MODEL,
     Cli,

@@ -26,8 +26,7 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete
-from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
-from tests.doubles import (
+from posology.testing import (
     Cut,
     Hang,
     Malformed,
@@ -39,6 +38,7 @@ from tests.doubles import (
     StubProvider,
     by_bytes,
 )
+from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
 
 pytestmark = pytest.mark.anyio
 

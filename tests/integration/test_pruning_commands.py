@@ -14,8 +14,8 @@ from typer.testing import Result
 
 from orchestrator.training.forms import LabelOutput, PrunerOutput
 from orchestrator.training.pruner.rows import read_examples
+from posology.testing import Reply, Status, StubProvider, save_tiny_reranker
 from posology.types import Finish, Usage
-from tests.doubles import Reply, Status, StubProvider, save_tiny_reranker
 from tests.support.paid_runs import (
     MODEL,
     Cli,

@@ -30,8 +30,8 @@ from posology.query import make_query
 from posology.seams import Complete
 from posology.store import keys
 from posology.store.connection import connect
+from posology.testing.model import ScriptedModel
 from posology.types import Call, Completion, Limits, Message, PromptId, Role, Scope, Stage
-from tests.doubles.model import ScriptedModel
 from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio

@@ -18,8 +18,8 @@ from typer.testing import CliRunner, Result
 from orchestrator.cli.app import app
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
-from tests.doubles import Reply, StubProvider
-from tests.doubles.provider.echo import echo
+from posology.testing import Reply, StubProvider
+from posology.testing.provider.echo import echo
 
 pytestmark = pytest.mark.slow
 

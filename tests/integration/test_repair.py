@@ -43,6 +43,7 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete, Journal
+from posology.testing.model import ScriptedModel
 from posology.types import (
     Answer,
     Call,
@@ -62,7 +63,6 @@ from prompts.answer import AnswerReply, CitedReply, Quote, Said
 from prompts.reduce import ReduceReply
 from strategies import make as make_strategy
 from strategies.evidence import whole
-from tests.doubles.model import ScriptedModel
 from tests.integration.jobs_store.helpers import LEASE, MODEL, PATIENCE, Bench, open_bench, request
 from tests.integration.jobs_store.local import Gate, Local, killed, of, reply, runner
 from tests.support.adapters import sending
@@ -72,7 +72,7 @@ from tests.support.tasks import retrieval_of
 from workers.engine.claims import WorkStore
 
 if TYPE_CHECKING:
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 

@@ -32,10 +32,10 @@ from orchestrator.settings import Settings
 from policies.qtable import ACTIONS, QTable
 from posology.errors import DecisionChanged
 from posology.published.jobs import JobOutput
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import DECLINE, Call, JobState, Stage
 from prompts.answer import AnswerReply
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Local, Wires, reply
 from tests.support.replies import in_form
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.service import Service
     from posology.index.search.retriever import Retriever
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

@@ -15,8 +15,8 @@ from posology.llm.models.families import lanes_of
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.query import make_query
+from posology.testing import Reply, StubProvider
 from posology.types import Call, Message, PromptId, Role, Stage
-from tests.doubles import Reply, StubProvider
 
 pytestmark = pytest.mark.anyio
 

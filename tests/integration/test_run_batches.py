@@ -28,10 +28,10 @@ from posology.errors import BudgetError, BudgetExhausted
 from posology.llm.memo import call_key
 from posology.store import keys
 from posology.store.connection import connect
+from posology.testing import Reply, StubProvider
+from posology.testing.provider.batches.book import BatchBook, BatchFaults
+from posology.testing.provider.steps import Recorded, Step
 from posology.types import Call, Message, PromptId, Query, Role, Stage, Usage
-from tests.doubles import Reply, StubProvider
-from tests.doubles.provider.batches.book import BatchBook, BatchFaults
-from tests.doubles.provider.steps import Recorded, Step
 from tests.support.paid_runs import (
     MODEL,
     command_line,

@@ -31,11 +31,11 @@ from posology.published.calls import UsageOutput
 from posology.published.decisions import DoseOutput
 from posology.published.jobs import JobOutput
 from posology.query import make_query
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import Call, JobState, Stage
 from prompts.answer import AnswerReply
 from prompts.summarise import Summary, SummaryReply
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply
 from tests.integration.test_api import api
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.service import Service
     from posology.index.search.retriever import Retriever
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 

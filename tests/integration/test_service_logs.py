@@ -23,8 +23,8 @@ from orchestrator.cli.app import app
 from orchestrator.logs.files import Line
 from orchestrator.settings import Settings
 from orchestrator.stack.folder import StackInfo, read_stack
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 
 pytestmark = pytest.mark.slow
 

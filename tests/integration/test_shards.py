@@ -21,11 +21,11 @@ from posology.index.shards.collector import ShardRowBuilder
 from posology.index.shards.encoder import ShardEncoder
 from posology.index.shards.staging import Staging, Texts, key, shard_name
 from posology.index.store import Index
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.shards import ThreadShards
 from posology.types import Encoded, Passage, Sentence
 from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
-from tests.doubles.models.codec import TruncatingCodec
-from tests.doubles.models.embedder import HashEmbedder
-from tests.doubles.shards import ThreadShards
 from tests.support.examples import examples
 
 DIM = 32

@@ -16,9 +16,9 @@ from posology.budget.ledger.base import nano
 from posology.errors import HeadroomReserved, NothingAffordable
 from posology.llm.accounting import Account
 from posology.store import keys
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import by_bytes
 from posology.types import Call, Completion, Decision, Dose, Finish, JobState, Usage
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import by_bytes
 from tests.integration.jobs_store.helpers import Bench, open_bench
 from tests.integration.jobs_store.local import Local, reply
 from tests.support.steps import (

@@ -21,10 +21,10 @@ from orchestrator.webhooks.delivery import Delivery, Result
 from orchestrator.webhooks.outbox import Outbox
 from posology.budget.books.audit import Auditor
 from posology.budget.tenants.store import TenantStore
+from posology.testing import BatchBook, Recorded, Reply, Step, StubProvider
+from posology.testing.provider.echo import echo
+from posology.testing.provider.faults import estimate
 from posology.types import JobState, Limits, Outcome, Passage, Query, Retrieval
-from tests.doubles import BatchBook, Recorded, Reply, Step, StubProvider
-from tests.doubles.provider.echo import echo
-from tests.doubles.provider.faults import estimate
 from tests.integration.jobs_store.helpers import LEASE, Bench, Clock, open_bench, request
 from tests.integration.jobs_store.local import Local, Shelf, model, runner
 from tests.stored.dump import FOLDER, Written, head, restore

@@ -23,15 +23,15 @@ from posology.llm.stack import build
 from posology.published.answers import Status
 from posology.query import make_query
 from posology.seams import Complete
+from posology.testing import ScriptedModel, by_bytes
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Call, Outcome
 from prompts.answer import AnswerReply, Quote
-from tests.doubles import ScriptedModel, by_bytes
-from tests.doubles.models.embedder import HashEmbedder
 from tests.support.adapters import sending
 from tests.support.replies import in_form
 
 if TYPE_CHECKING:
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.smoke]
 

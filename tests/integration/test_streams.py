@@ -24,8 +24,7 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete, Send
-from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
-from tests.doubles import (
+from posology.testing import (
     Broken,
     Cut,
     Faults,
@@ -38,6 +37,7 @@ from tests.doubles import (
     Vectors,
     by_bytes,
 )
+from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
 from tests.support.clouds import KEY, adapter_to
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]

@@ -26,10 +26,10 @@ from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal
+from posology.testing import HashEmbedder, ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.text.tokens import approximate
 from posology.types import Call, Completion, Finish, Passage, Role, Stage, Usage
-from tests.doubles import HashEmbedder, ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 
 pytestmark = pytest.mark.anyio
 FIRST = "Aspirin lowered the risk of stroke."

@@ -12,11 +12,11 @@ from typer.testing import Result
 
 from orchestrator.training.forms import DatasetOutput, FinetuneOutput
 from orchestrator.training.summaries.pairs import read_pairs
+from posology.testing import Reply, StubProvider, save_tiny_summarizer
+from posology.testing.provider.batches.book import BatchBook
 from posology.types import Usage
 from strategies.compression.parts import Parts
 from strategies.compression.summarization.compressor import NAME, make
-from tests.doubles import Reply, StubProvider, save_tiny_summarizer
-from tests.doubles.provider.batches.book import BatchBook
 from tests.support.compression import compressible
 from tests.support.paid_runs import MODEL, Cli, command_line, write_rows
 

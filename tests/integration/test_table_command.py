@@ -21,10 +21,10 @@ from orchestrator.rendering.tables import TableForm, export_table
 from posology.corpus.files import read
 from posology.corpus.items import Record
 from posology.published.tables.forms import TableOutput
+from posology.testing import Reply, StubProvider
+from posology.testing.provider.batches.book import BatchBook
+from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.doubles import Reply, StubProvider
-from tests.doubles.provider.batches.book import BatchBook
-from tests.doubles.provider.echo import echo
 from tests.support.paid_runs import MODEL, Cli, command_line, kill_when, write_rows
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

@@ -34,10 +34,10 @@ from posology.errors import PassageNotFound, TableNotFound, TableUnfinished
 from posology.index.store import Index
 from posology.published.tables.forms import TableOutput
 from posology.published.tables.orders import TableOrder, TablePage, TableState
+from posology.testing import Reply, StubProvider
+from posology.testing.provider.echo import echo
 from posology.types import Limits as TenantLimits
 from posology.types import Usage
-from tests.doubles import Reply, StubProvider
-from tests.doubles.provider.echo import echo
 from tests.integration.test_api import problem
 from tests.integration.test_uploads import Serve, ingesting, serving
 from tests.support.paid_runs import MODEL, ingest_six

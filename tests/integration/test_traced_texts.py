@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from orchestrator.logs import texts
 from posology.llm.stack import build
 from posology.query import make_query
+from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
-from tests.doubles import FlatPrices, ScriptedModel, by_bytes
 from tests.integration.jobs_store.helpers import MODEL, Bench, answer, open_bench
 from tests.integration.test_traces import by_name, traced
 from workers.engine.journal import JobJournal

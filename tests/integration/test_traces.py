@@ -34,8 +34,8 @@ from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.client import SyncClient
 from posology.store import keys
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 
 QUESTION = "Did zyxomab lower the risk of stroke?"
 IDS = {"tenant": "acme", "batch": None, "unit": "answer"}

@@ -30,9 +30,9 @@ from posology.budget.ledger.base import dollars
 from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState, Outcome, Stage
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
 from tests.support.holders import holder
 from workers.app import VISIBILITY_TIMEOUT, make_app
 from workers.engine.maintenance import CALLS, JOBS, units_of

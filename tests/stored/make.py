@@ -31,9 +31,7 @@ from orchestrator.stack.up import running_stack
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.store import TenantStore
 from posology.store.connection import connect
-from posology.types import Attempt, Limits, Opening, Outcome, PromptId, Reservation, Stage, Usage
-from posology.version import __version__
-from tests.doubles import (
+from posology.testing import (
     BatchBook,
     BatchFaults,
     Cut,
@@ -46,7 +44,9 @@ from tests.doubles import (
     echo,
     save_tiny_encoder,
 )
-from tests.doubles.provider.faults import estimate
+from posology.testing.provider.faults import estimate
+from posology.types import Attempt, Limits, Opening, Outcome, PromptId, Reservation, Stage, Usage
+from posology.version import __version__
 from tests.stored.dump import Written, dump
 
 MODEL = "openai:gpt-4o-mini"

@@ -12,7 +12,7 @@ from posology.llm.providers.clouds.bedrock import BedrockAdapter
 from posology.llm.providers.clouds.vertex import VertexAdapter
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.providers.table import ProviderOptions
-from tests.doubles import StubProvider
+from posology.testing import StubProvider
 
 KEY = "sk-secret-0123456789"
 TOKEN = "ya29.secret-0123456789"

@@ -16,6 +16,13 @@ import anyio
 from posology.index.embedders import load as load_embedder
 from posology.llm.structured import Structured
 from posology.seams import Compressor, Rewriter
+from posology.testing import (
+    HashEmbedder,
+    ScriptedModel,
+    save_tiny_encoder,
+    save_tiny_reranker,
+    save_tiny_summarizer,
+)
 from posology.types import Call, Compressed, Retrieval, Task
 from prompts.rewrite import RewriteReply, Rewritten
 from prompts.summarise import Summary, SummaryReply
@@ -23,13 +30,6 @@ from strategies.compression import make
 from strategies.compression.parts import Parts
 from strategies.compression.self_information.annotator import NgramScorer
 from strategies.compression.summarization.card import Card, write_card
-from tests.doubles import (
-    HashEmbedder,
-    ScriptedModel,
-    save_tiny_encoder,
-    save_tiny_reranker,
-    save_tiny_summarizer,
-)
 from tests.support.compression import WRITTEN
 from tests.support.compression_tokens import coded
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Guessing, Typical
+from posology.testing.prices import by_bytes
 from posology.text.tokens import approximate
-from tests.doubles.prices import by_bytes
 
 GUESS = Guessing(counting=Counting(approximate), typical=Typical(), bound=by_bytes)

@@ -28,6 +28,8 @@ from posology.llm.stack import build
 from posology.seams import Complete
 from posology.store import keys
 from posology.store.connection import connect
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import (
     Call,
     Excerpt,
@@ -45,8 +47,6 @@ from posology.types import (
     Scope,
     Stage,
 )
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.integration.jobs_store.helpers import DIRECT, ERROR, PARTED, answer, ended
 from workers.engine.claims import WorkStore
 from workers.engine.journal import JobJournal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 #: name of the packaged embedder, for which the packaged head for roles was trained
 NAME = "bert-384:6fceb34132ad:mean:256"

@@ -18,7 +18,7 @@ from orchestrator.cli.app import app
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
-from tests.doubles import StubProvider
+from posology.testing import StubProvider
 
 MODEL = "openai:gpt-4o-mini"
 TEXT = (

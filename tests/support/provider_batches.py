@@ -18,8 +18,8 @@ from posology.seams.batches import (
     BatchResult,
     BatchStatus,
 )
+from posology.testing.model import ScriptedModel
 from posology.types import Call, Usage
-from tests.doubles.model import ScriptedModel
 
 
 @dataclass(kw_only=True, slots=True)

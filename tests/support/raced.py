@@ -19,9 +19,9 @@ from orchestrator.stack.up import running_stack
 from posology.budget.tenants.store import TenantStore
 from posology.client import Client
 from posology.store.connection import connect
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import Limits
-from tests.doubles.provider.faults import Faults
-from tests.doubles.provider.load import LoadStub
 
 CAP = Decimal("0.0015")
 _Found = TypeVar("_Found")

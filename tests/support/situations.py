@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import (
     Dose,
     Hit,
@@ -22,7 +23,6 @@ from posology.types import (
     Sentence,
     Situation,
 )
-from tests.doubles.models.embedder import HashEmbedder
 
 #: length of every vector; the tables of ``tests/unit/policies/tables.py`` are of the same
 DIM = 4

@@ -24,6 +24,9 @@ from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.seams import Complete
 from posology.store import keys
+from posology.testing.model import ScriptedModel
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.text.sentences import split
 from posology.types import (
     DECLINE,
@@ -41,9 +44,6 @@ from posology.types import (
     Usage,
 )
 from prompts.answer import AnswerReply
-from tests.doubles.model import ScriptedModel
-from tests.doubles.models.embedder import HashEmbedder
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.integration.jobs_store.helpers import MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply
 from tests.support.replies import in_form
@@ -52,7 +52,7 @@ from workers.engine.runner import Runner
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from posology.index.search.retriever import Retriever
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 K = 16
 QUESTION = "Does it help?"

@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from evals.fire.world.prices import BATCH, LISTS
-from posology.types import Usage
-from tests.doubles.provider.batches.book import BatchBook, BatchFaults
-from tests.doubles.provider.echo import echo
-from tests.doubles.provider.faults import estimate
-from tests.doubles.provider.ledger import Entry, StubLedger
-from tests.doubles.provider.responses import Response
-from tests.doubles.provider.server import LoadServer
-from tests.doubles.provider.steps import (
+from posology.testing.provider.batches.book import BatchBook, BatchFaults
+from posology.testing.provider.echo import echo
+from posology.testing.provider.faults import estimate
+from posology.testing.provider.ledger import Entry, StubLedger
+from posology.testing.provider.responses import Response
+from posology.testing.provider.server import LoadServer
+from posology.testing.provider.steps import (
     Broken,
     Cut,
     Hang,
@@ -39,6 +38,7 @@ from tests.doubles.provider.steps import (
     Status,
     Step,
 )
+from posology.types import Usage
 
 #: words of tenants, see :mod:`evals.fire.actors`
 WORD = re.compile(r"\bword[0-9a-f]{12}\b")

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from posology.errors import ProviderError, RequestRejected
 from posology.llm.structured import Structured
+from posology.testing import ScriptedModel
 from posology.types import Excerpt, Stage, Usage
 from prompts.answer import render_answer
-from tests.doubles import ScriptedModel
 from tests.support.compression import HOSTILE, WRITTEN, compressible, contexts
 from tests.support.compression_checks import CHECKS, arrays, shown_words, well_formed
 from tests.support.compression_harnesses import (

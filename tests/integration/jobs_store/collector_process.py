@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 
 from posology.seams.batches import BatchFound, BatchLine
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import FlatPrices
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import FlatPrices
 from tests.integration.jobs_store.helpers import Clock, open_bench
 from tests.support.provider_batches import Made, ScriptedBatches
 from workers.engine.lane.collector import Collector, LaneOptions

@@ -17,6 +17,9 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
 from posology.seams import Bound, Complete, Journal, Prices
+from posology.testing.model import ScriptedModel
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.prices import by_bytes
 from posology.text.sentences import split
 from posology.types import (
     Call,
@@ -33,9 +36,6 @@ from posology.types import (
 from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
-from tests.doubles.model import ScriptedModel
-from tests.doubles.models.embedder import HashEmbedder
-from tests.doubles.prices import by_bytes
 from tests.integration.jobs_store.helpers import Bench
 from tests.support.adapters import sending
 from tests.support.replies import in_form
@@ -46,7 +46,7 @@ from workers.engine.units import Unit
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from posology.index.search.retriever import Retriever
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 #: waits that nobody notices
 QUICK = RetryPolicy(attempts=3, base=0.001, deadline=10)

@@ -8,8 +8,8 @@ import pytest
 
 from posology.budget.prices.book import packaged
 from posology.seams.batches import BatchLine
+from posology.testing.prices import by_bytes
 from posology.types import Call, JobState, Query, Retrieval
-from tests.doubles.prices import by_bytes
 from tests.integration.jobs_store.helpers import Bench
 from tests.integration.jobs_store.local import Shelf, model, reply, runner
 from workers.engine.lane.calls import LaneCalls, LaneRecords, Waits

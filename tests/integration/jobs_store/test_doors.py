@@ -16,8 +16,8 @@ from orchestrator.settings import Settings
 from posology.budget.ledger.base import nano
 from posology.errors import BudgetExhausted, ModelNotAllowed
 from posology.store import keys
+from posology.testing.prices import FlatPrices
 from posology.types import Tier
-from tests.doubles.prices import FlatPrices
 from tests.integration.jobs_store.helpers import BOUND, ERROR, MODEL, Bench, request
 from tests.integration.jobs_store.test_money import NOTHING, money
 

@@ -8,13 +8,13 @@ import pytest
 
 from posology.errors import NoCapacity
 from posology.store import keys
+from posology.testing.model import ScriptedModel
 from posology.types import Call, JobState
-from tests.doubles.model import ScriptedModel
 from tests.integration.jobs_store.helpers import PATIENCE, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply, runner
 
 if TYPE_CHECKING:
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 

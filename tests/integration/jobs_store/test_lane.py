@@ -29,10 +29,10 @@ from posology.published.jobs import JobOutput
 from posology.seams import Prices
 from posology.seams.batches import BatchFate, BatchResult
 from posology.store import keys
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import FlatPrices
 from posology.types import Call, JobState, Outcome, Repair, Stage, Usage
 from prompts.answer import AnswerReply, Quote
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import FlatPrices
 from tests.integration.jobs_store.collector_process import FolderBatches
 from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, model, reply, runner
@@ -43,7 +43,7 @@ from workers.engine.lane.records import BATCHES, LaneStore
 from workers.engine.units import Unit
 
 if TYPE_CHECKING:
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 

@@ -23,9 +23,9 @@ from posology.errors import (
 )
 from posology.published.jobs import JobOutput
 from posology.store import keys
+from posology.testing.model import ScriptedModel
+from posology.testing.prices import FlatPrices
 from posology.types import Call, Extraction, JobState, Outcome, Stage, Usage
-from tests.doubles.model import ScriptedModel
-from tests.doubles.prices import FlatPrices
 from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Gate, Local, Wires, killed, of, reply, runner
 from workers.engine import fairness

@@ -15,6 +15,7 @@ from posology.errors import ProviderOverloaded
 from posology.llm.retry import RetryPolicy
 from posology.published.jobs import JobOutput
 from posology.seams import Complete
+from posology.testing.model import ScriptedModel
 from posology.turns import long_work
 from posology.types import (
     Call,
@@ -27,7 +28,6 @@ from posology.types import (
     Stage,
     Usage,
 )
-from tests.doubles.model import ScriptedModel
 from tests.integration.jobs_store.helpers import (
     LEASE,
     LOSSES,

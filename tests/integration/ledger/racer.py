@@ -28,8 +28,8 @@ from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete
 from posology.store.connection import connect
+from posology.testing import FlatPrices, ScriptedModel
 from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
-from tests.doubles import FlatPrices, ScriptedModel
 from tests.support.adapters import sending
 
 #: dollars a token; only output is bounded and billed, so that a call's bound is its ``max_tokens``

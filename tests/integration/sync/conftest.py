@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from posology.index.store import Index
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 
 @pytest.fixture

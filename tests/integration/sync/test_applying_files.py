@@ -18,7 +18,7 @@ from posology.index.schema import TABLE
 from posology.index.store import Index
 from posology.index.sync.report import SyncProgress
 from posology.index.sync.sync import sync
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from tests.support.pubmed_files import Citation, name, write
 from tests.support.sync import Crash, citations, flags, names, texts
 

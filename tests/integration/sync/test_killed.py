@@ -17,7 +17,7 @@ from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.sync import sync
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from tests.support.pubmed_files import Citation, write
 from tests.support.sync import content, literature
 
@@ -28,7 +28,7 @@ from pathlib import Path
 from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.index.sync.{verb} import {verb}
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 def wait(now):
     print(now.applied, flush=True)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
-from tests.doubles import StubProvider, Vectors
+from posology.testing import StubProvider, Vectors
 from tests.support.pubmed_files import Citation, write
 
 

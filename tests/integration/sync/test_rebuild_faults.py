@@ -16,7 +16,7 @@ from posology.index.sync.prospect import SURVEY, prospect
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.report import SyncProgress
 from posology.index.sync.sync import sync
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from tests.support.pubmed_files import Citation, name, write
 from tests.support.sync import Crash, citations, content, flags, texts
 

@@ -17,7 +17,7 @@ from posology.index.store import Index
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.report import SyncProgress
 from posology.index.sync.sync import sync
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from tests.support.examples import examples
 from tests.support.pubmed_files import Citation, write
 from tests.support.sync import Crash, content

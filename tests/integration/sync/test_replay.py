@@ -29,17 +29,17 @@ from posology.published.answers import AskOutput
 from posology.published.decisions import DecisionOutput
 from posology.published.jobs import JobOutput
 from posology.query import make_query
+from posology.testing import ScriptedModel, by_bytes
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Call, Query, Retrieval
 from prompts.answer import AnswerReply, Quote
-from tests.doubles import ScriptedModel, by_bytes
-from tests.doubles.models.embedder import HashEmbedder
 from tests.support.pubmed_files import write
 from tests.support.replies import in_form
 from tests.support.sync import citations
 
 if TYPE_CHECKING:
     from orchestrator.service import Service
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 
 @pytest.mark.anyio

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from posology.llm.structured import Structured
 from posology.seams import Compressor, Rewriter
+from posology.testing import ScriptedModel
 from posology.types import Compressed, Excerpt, Retrieval, Task, TokenCodes, Usage
 from prompts.summarise import Summary, SummaryReply
 from strategies.compression import COMPRESSORS, MOST_CASCADES, known, make
@@ -24,7 +25,6 @@ from strategies.compression.cascade import (
 from strategies.compression.leancontext import LeanContext
 from strategies.compression.rewriters.query_summary import QuerySummary
 from strategies.compression.selective_context import SelectiveContext
-from tests.doubles import ScriptedModel
 from tests.support.compression import WRITTEN, compressible, contexts
 
 TOP = LeanContext.top()

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from posology.errors import ScorerUnavailable
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.text.sentences import split
 from strategies.compression.self_information import make_annotator
 from strategies.compression.self_information.causal import CausalScorer, load
 from strategies.compression.wording.phrases import segment
-from tests.doubles.models.language_model import save_tiny_language_model
 
 SHORT = "Aspirin does not help."
 LONG = "The risk of stroke was not lowered by aspirin in adults. " * 4 + "µg  of 日本 it took."

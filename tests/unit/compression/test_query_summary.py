@@ -13,6 +13,7 @@ from posology.errors import ProviderTimeout, UnusableReply
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Complete, Rewriter
+from posology.testing import ScriptedModel
 from posology.types import Completion, Excerpt, Finish, Passage, Stage, Task, Usage
 from prompts.lengths import text_tokens
 from prompts.rewrite import RewriteReply, Rewritten
@@ -20,7 +21,6 @@ from prompts.summarise import Summary, SummaryReply
 from strategies.compression.rewriters.base import PassageRewriter, Text
 from strategies.compression.rewriters.query_summary import QuerySummary
 from strategies.compression.rewriters.semantic_rewrite import SemanticRewrite
-from tests.doubles import ScriptedModel
 from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio

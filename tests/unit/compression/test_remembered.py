@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.text.sentences import split
 from strategies.compression import make
 from strategies.compression.parts import Parts
 from strategies.compression.self_information.annotator import NgramScorer
 from strategies.compression.self_information.cache import RememberedScorer
 from strategies.compression.wording.phrases import Segments, segment
-from tests.doubles.models.language_model import save_tiny_language_model
 from tests.support.compression import WRITTEN, compressible
 
 

@@ -14,6 +14,8 @@ from posology.errors import ConfigurationError
 from posology.index.embedders import load, load_sentence_transformer
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.store.memory import ProcessMemory, SqliteMemory
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.models.encoder import save_tiny_encoder
 from posology.text.sentences import split
 from strategies.compression.parts import Parts
 from strategies.compression.removal import MOST_WORDS, approximate, exact
@@ -26,8 +28,6 @@ from strategies.compression.tcra_semantic import (
     make_fast,
 )
 from strategies.compression.wording.words import Words
-from tests.doubles.models.embedder import HashEmbedder
-from tests.doubles.models.encoder import save_tiny_encoder
 from tests.support.compression import WRITTEN, compressible, contexts
 
 

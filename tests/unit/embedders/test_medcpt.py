@@ -18,10 +18,10 @@ from posology.index.embedders.medcpt import MedCPTEmbedder
 from posology.index.embedders.options import Options
 from posology.index.embedders.pairs import load_checkpoint
 from posology.index.rerankers import medcpt as cross
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.medcpt import TinyMedCPT, save_tiny_medcpt
 from posology.text.sentences import split
 from posology.types import Passage
-from tests.doubles.models.codec import TruncatingCodec
-from tests.doubles.models.medcpt import TinyMedCPT, save_tiny_medcpt
 from tests.support.compression import compressible
 from tests.support.examples import examples
 

@@ -35,10 +35,10 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Embedder, PaidEmbedder
 from posology.store.memory import ProcessMemory
+from posology.testing import Malformed, Recorded, Status, Step, StubProvider, Vectors
 from posology.text.bounds import words_bound
 from posology.text.sentences import split
 from posology.types import Encoded, Limits, Outcome, Passage, Stage, Usage
-from tests.doubles import Malformed, Recorded, Status, Step, StubProvider, Vectors
 
 pytestmark = pytest.mark.anyio
 

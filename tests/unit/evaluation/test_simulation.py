@@ -236,9 +236,9 @@ def test_every_published_figure_has_its_source() -> None:
 
 
 def test_only_experiments_and_tests_know_the_simulated_model() -> None:
-    import tests.doubles
+    import posology.testing
 
-    assert not hasattr(tests.doubles, "SimulatedModel")
+    assert not hasattr(posology.testing, "SimulatedModel")
 
 
 RIVAL = Passage(id="rival", text="A letter claims that the drug raises the pressure.")

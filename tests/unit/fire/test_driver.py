@@ -32,9 +32,9 @@ from orchestrator.stack.supervisor import RestartPolicy
 from posology.errors import ProviderError, ProviderOverloaded, RateLimited
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.providers.replies import reader
+from posology.testing.provider.responses import respond
+from posology.testing.provider.steps import Recorded
 from posology.types import Completion, Usage
-from tests.doubles.provider.responses import respond
-from tests.doubles.provider.steps import Recorded
 
 ROOT = Path(__file__).resolve().parents[3]
 

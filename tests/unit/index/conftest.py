@@ -7,9 +7,9 @@ import pytest
 
 from posology.index.schema import Row, digest
 from posology.index.store import Index
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage
-from tests.doubles.models.embedder import HashEmbedder
 
 MakeRows = Callable[[Iterable[Passage]], list[Row]]
 

@@ -16,8 +16,8 @@ from posology.index.build.vectors import GivenVectors
 from posology.index.schema import Row
 from posology.index.store import Index
 from posology.index.sync.changes import apply, changes
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage
-from tests.doubles.models.embedder import HashEmbedder
 
 Thing = Record | Deletion | Notice | Parts
 HERE = Path("a.jsonl")

@@ -24,8 +24,8 @@ from posology.index.reader import FRESH
 from posology.index.store import Index
 from posology.index.sync.changes import apply
 from posology.index.view import View
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage
-from tests.doubles.models.embedder import HashEmbedder
 
 Thing = Record | Deletion | Notice | Parts
 #: text, retracted, of concern; by the passage's id

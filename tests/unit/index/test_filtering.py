@@ -14,8 +14,8 @@ from posology.index.search import filters as filtering
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Filters, Passage
-from tests.doubles.models.embedder import HashEmbedder
 from tests.unit.index.conftest import MakeRows
 
 NASTY = "O'Brien' OR 1=1 --"

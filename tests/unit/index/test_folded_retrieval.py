@@ -11,8 +11,8 @@ from posology.index.search.folding import Fold
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Folded, Passage, SameAs
-from tests.doubles.models.embedder import HashEmbedder
 
 if TYPE_CHECKING:
     from tests.unit.index.conftest import MakeRows

@@ -18,8 +18,8 @@ from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Growth
-from tests.doubles.models.embedder import HashEmbedder
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from posology.index.schema import STORED, own_flags
 from posology.index.search.folding import COLUMNS
 from posology.index.search.held import LARGE, READS, SMALL
 from posology.index.store import Index
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage, Ranking
-from tests.doubles.models.embedder import HashEmbedder
 
 if TYPE_CHECKING:
     from tests.unit.index.conftest import MakeRows

@@ -19,8 +19,8 @@ from posology.index.search.ann import Built
 from posology.index.search.recall import Sample, nearest
 from posology.index.store import Index
 from posology.index.view import View
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Encoded, Filters, Passage
-from tests.doubles.models.embedder import HashEmbedder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

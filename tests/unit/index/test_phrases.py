@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from posology.index.phrases import MAX_LENGTH, MAX_WORDS, decode, encode
 from posology.index.schema import STORED, Meta, Row, arrow_schema, from_arrow, to_arrow
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage, Phrases
-from tests.doubles.models.embedder import HashEmbedder
 
 #: gap before, length, words, bits, whether a clause begins, whether it is protected
 PHRASE = st.tuples(

@@ -15,10 +15,10 @@ from posology.index.schema import quantise
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Encoded, Passage
-from tests.doubles.models.codec import TruncatingCodec
-from tests.doubles.models.embedder import HashEmbedder
 
 pytestmark = pytest.mark.anyio
 

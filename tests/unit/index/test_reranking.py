@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from posology.index.search.retriever import Retriever, reorder
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Hit, Mode, Passage, Ranking, Retrieval, Retrieved
-from tests.doubles.models.embedder import HashEmbedder
 
 if TYPE_CHECKING:
     from tests.unit.index.conftest import MakeRows

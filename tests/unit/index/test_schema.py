@@ -20,6 +20,7 @@ from posology.index.schema import (
     read_meta,
     to_arrow,
 )
+from posology.testing.models.embedder import HashEmbedder
 from posology.text import DropReason, Span, locate
 from posology.text.sentences import split
 from posology.types import (
@@ -33,7 +34,6 @@ from posology.types import (
     SentenceRole,
     TokenCodes,
 )
-from tests.doubles.models.embedder import HashEmbedder
 
 META = Meta(format=4, embedder="hash-16", dim=16, splitter=1, created="2026-01-01T00:00:00+00:00")
 

@@ -25,8 +25,8 @@ from posology.index import store, versions
 from posology.index.schema import TABLE, own_flags
 from posology.index.store import Index
 from posology.index.view import View
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Growth, Pages, Passage
-from tests.doubles.models.embedder import HashEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

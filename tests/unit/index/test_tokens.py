@@ -15,10 +15,10 @@ from posology.errors import IndexMismatch
 from posology.index.schema import STORED, TABLE, Meta, Row, arrow_schema, from_arrow, to_arrow
 from posology.index.store import Index
 from posology.index.tokens import decode, encode, fitting
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage, TokenCodes, TokenVectors
-from tests.doubles.models.codec import TruncatingCodec
-from tests.doubles.models.embedder import HashEmbedder
 
 if TYPE_CHECKING:
     from tests.unit.index.conftest import MakeRows

@@ -18,8 +18,8 @@ from posology.index.schema import TABLE
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import SentenceRole
-from tests.doubles.models.embedder import HashEmbedder
 from tests.support.minilm import NamedLikeMiniLM
 
 pytestmark = pytest.mark.anyio

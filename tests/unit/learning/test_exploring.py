@@ -25,18 +25,18 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete, Journal
+from posology.testing import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.text.tokens import approximate
 from posology.types import Call, Passage, Query, Retrieval, Usage
 from prompts.answer import AnswerReply
 from strategies.compression.leancontext import LeanContext
-from tests.doubles import ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.support.replies import in_form
 from tests.support.tasks import retrieval_of
 from tests.unit.learning.runs import begin
 
 if TYPE_CHECKING:
-    from tests.doubles.model import ScriptedReply
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 SHARES = (0.0, 0.2, 0.25, 0.5, 1.0)

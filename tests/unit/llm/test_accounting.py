@@ -24,6 +24,7 @@ from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
 from posology.query import make_query
+from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import (
     Attempt,
     Call,
@@ -36,7 +37,6 @@ from posology.types import (
     Tier,
     Usage,
 )
-from tests.doubles import FlatPrices, ScriptedModel, by_bytes
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from posology.llm.accounting import Account
 from posology.llm.calls import CallState
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
+from posology.testing import FlatPrices, ScriptedModel
 from posology.types import Call
-from tests.doubles import FlatPrices, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from posology.llm.calls import CallState
 from posology.llm.capacity import Capacity, pause_after
 from posology.llm.pace import FLEX_TIMEOUT
 from posology.llm.retry import RetryPolicy
+from posology.testing import ScriptedModel
 from posology.types import Call
-from tests.doubles import ScriptedModel
 from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio

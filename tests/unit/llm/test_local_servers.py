@@ -26,15 +26,15 @@ from posology.llm.providers.local.kinds import KINDS
 from posology.llm.providers.local.servers import Served, root_of, running, served
 from posology.llm.providers.places import Places
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
-from posology.types import Finish, Message, Role, Usage
-from tests.doubles import Malformed, NoSuchModel, Reply, Status, Step, StubProvider
-from tests.doubles.local_servers import (
+from posology.testing import Malformed, NoSuchModel, Reply, Status, Step, StubProvider
+from posology.testing.local_servers import (
     llamacpp_documents,
     lmstudio_documents,
     ollama_documents,
     vllm_documents,
 )
-from tests.doubles.provider.steps import Broken
+from posology.testing.provider.steps import Broken
+from posology.types import Finish, Message, Role, Usage
 
 pytestmark = pytest.mark.anyio
 NOWHERE = "http://127.0.0.1:9"

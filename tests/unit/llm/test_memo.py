@@ -11,8 +11,8 @@ from posology.llm.accounting import Account
 from posology.llm.calls import Caller
 from posology.llm.memo import Answered, Memo, call_key
 from posology.llm.stack import build
+from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Outcome, Role, Usage
-from tests.doubles import FlatPrices, ScriptedModel, by_bytes
 
 pytestmark = pytest.mark.anyio
 

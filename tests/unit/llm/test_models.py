@@ -66,7 +66,7 @@ def test_rows_stand_under_their_names() -> None:
 
 def test_the_light_modules_load_no_sdk() -> None:
     code = (
-        "import sys, posology.types, posology.llm, posology.llm.models, tests.doubles\n"
+        "import sys, posology.types, posology.llm, posology.llm.models, posology.testing\n"
         "import posology.llm.providers.table, posology.llm.stack, posology.budget.prices.book\n"
         "heavy = {'openai', 'anthropic', 'httpx2', 'genai_prices'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"

@@ -16,8 +16,8 @@ from posology import errors
 from posology.llm.admission import Limiter
 from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
+from posology.testing import ScriptedModel
 from posology.types import Call, Completion, Usage
-from tests.doubles import ScriptedModel
 from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio

@@ -16,6 +16,8 @@ from posology.budget.prices.book import packaged
 from posology.llm.second import REASONED, REPAIRED, SecondCalls, allowance
 from posology.llm.structured import Structured, repair_messages
 from posology.query import make_query
+from posology.testing import ScriptedModel
+from posology.testing.prices import FlatPrices
 from posology.types import (
     Call,
     Completion,
@@ -30,8 +32,6 @@ from posology.types import (
 )
 from prompts.lengths import REPLY_TOKENS
 from strategies.direct import Direct
-from tests.doubles import ScriptedModel
-from tests.doubles.prices import FlatPrices
 from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio

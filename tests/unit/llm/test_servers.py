@@ -22,15 +22,15 @@ from posology.llm.accounting import Account
 from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
-from posology.types import Finish, Usage
-from tests.doubles import FlatPrices, by_bytes
-from tests.doubles.provider.streaming import (
+from posology.testing import FlatPrices, by_bytes
+from posology.testing.provider.streaming import (
     FRAMES,
     SENT_EVENTS,
     anthropic_stream,
     framed,
     openai_stream,
 )
+from posology.types import Finish, Usage
 from tests.support.clouds import adapter_to
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ def as_a_whole(_provider: str, body: Any) -> tuple[bytes, str]:
 
 
 def as_a_stream(provider: str, body: dict[str, Any]) -> tuple[bytes, str]:
-    """A reply as its server streams it: the wire as :mod:`tests.doubles` writes it."""
+    """A reply as its server streams it: the wire as :mod:`posology.testing` writes it."""
     if provider in ("openai", "azure"):
         asked = {"stream_options": {"include_usage": True}}
         return b"".join(openai_stream(body, asked)), SENT_EVENTS

@@ -20,9 +20,8 @@ from posology.llm.providers.streams.assembly import Assembly, NoReply
 from posology.llm.providers.streams.chat import ChatAssembly
 from posology.llm.providers.streams.messages import MessageAssembly
 from posology.llm.providers.streams.receiving import Incoming
-from posology.types import Finish, Usage
-from tests.doubles.provider import formats
-from tests.doubles.provider.streaming import (
+from posology.testing.provider import formats
+from posology.testing.provider.streaming import (
     FRAMES,
     SENT_EVENTS,
     anthropic_failure,
@@ -30,6 +29,7 @@ from tests.doubles.provider.streaming import (
     framed,
     openai_stream,
 )
+from posology.types import Finish, Usage
 
 USAGE = Usage(input=80, cache_read=20, output=6, reasoning=4)
 #: with characters of several bytes, and what looks like an end of a line

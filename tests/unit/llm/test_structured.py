@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from posology import errors
 from posology.llm.structured import MAX_COMPLAINT, BadStructure, Structured, read
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.types import Call, Completion, Effort, Finish, Message, Role, Scope, Usage
 from prompts.answer import AnswerReply, CitedReply, reply_schema
-from tests.doubles import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ from posology.errors import ConfigurationError
 from posology.llm import switch
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
+from posology.testing import forbid_remote_providers
 from posology.types import Call
-from tests.doubles import forbid_remote_providers
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ from posology.llm.providers.anthropic import usage_of as anthropic_usage
 from posology.llm.providers.fields import counts
 from posology.llm.providers.openai import usage_of as openai_usage
 from posology.llm.providers.vectors import usage_of as embedding_usage
+from posology.testing.provider import formats
 from posology.types import Finish, Usage
-from tests.doubles.provider import formats
 
 BUCKETS = [f.name for f in fields(Usage)]
 tokens = st.integers(min_value=0, max_value=10**7)

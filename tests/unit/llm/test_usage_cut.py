@@ -12,9 +12,9 @@ import pytest
 from posology.errors import MalformedReply, ProviderError, ProviderUnreachable, UnusableReply
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
+from posology.testing import Cut, Reply, StubProvider
+from posology.testing.provider import formats
 from posology.types import Finish, Usage
-from tests.doubles import Cut, Reply, StubProvider
-from tests.doubles.provider import formats
 
 pytestmark = pytest.mark.anyio
 

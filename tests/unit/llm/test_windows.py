@@ -22,9 +22,9 @@ from posology.llm.providers.windows import (
     most_tokens,
 )
 from posology.llm.stack import build
+from posology.testing import FlatPrices, Reply, StubProvider, by_bytes
 from posology.text.tokens import wordpiece_counter
 from posology.types import Completion, Finish, Message, Role, Usage
-from tests.doubles import FlatPrices, Reply, StubProvider, by_bytes
 
 pytestmark = pytest.mark.anyio
 #: about 9,000 tokens of medical English

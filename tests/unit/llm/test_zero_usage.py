@@ -23,6 +23,8 @@ from posology.llm.providers.replies.reader import Reply
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
+from posology.testing import FlatPrices
+from posology.testing.provider import formats
 from posology.types import (
     Call,
     Completion,
@@ -36,8 +38,6 @@ from posology.types import (
     Stage,
     Usage,
 )
-from tests.doubles import FlatPrices
-from tests.doubles.provider import formats
 
 #: most tokens of a call: input and output
 READ, WRITTEN = 30, 10

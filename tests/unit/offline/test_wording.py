@@ -8,9 +8,9 @@ from posology.llm.offline.choice import LIKENESS, Scores
 from posology.llm.offline.contrast import LIMITS, contrast
 from posology.llm.offline.scores import Scored
 from posology.llm.offline.wording import Stance, asks_for_a_side, coverage, stance
+from posology.testing import ScriptedJudge
 from posology.text.sentences import split
 from posology.types import Call, Excerpt, Message, Passage, PromptId, Query, Role, Stage
-from tests.doubles import ScriptedJudge
 
 
 @pytest.mark.parametrize(

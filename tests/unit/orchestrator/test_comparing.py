@@ -24,8 +24,8 @@ from orchestrator.settings import Settings
 from policies.qtable import QTable
 from posology.errors import InvalidQuery
 from posology.query import make_query
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import DECLINE
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.support.situations import Library
 from tests.unit.policies.tables import table
 

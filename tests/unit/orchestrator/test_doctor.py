@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
 from posology.errors import ConfigurationError
-from tests.doubles import StubProvider
-from tests.doubles.local_servers import llamacpp_documents
+from posology.testing import StubProvider
+from posology.testing.local_servers import llamacpp_documents
 
 SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "schema" / "doctor.json"
 

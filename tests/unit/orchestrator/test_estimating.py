@@ -33,6 +33,8 @@ from posology.llm.second import REPAIRED
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Complete
+from posology.testing import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import (
     QUOTE_FORMS,
     Call,
@@ -48,8 +50,6 @@ from posology.types import (
 from prompts.lengths import filler
 from strategies import STRATEGIES
 from strategies import make as make_strategy
-from tests.doubles import ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.support.guess import GUESS
 from tests.support.holding import Holding, used
 from tests.support.tasks import retrieval_of

@@ -24,6 +24,8 @@ from posology.llm.second import REPAIRED
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Compressor, Rewriter
+from posology.testing import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import (
     QUOTE_FORMS,
     Call,
@@ -37,8 +39,6 @@ from posology.types import (
     Usage,
 )
 from strategies import make
-from tests.doubles import ScriptedModel
-from tests.doubles.prices import FlatPrices, by_bytes
 from tests.support.examples import examples
 from tests.support.holding import Holding, used
 from tests.support.rewriters import Short, Summing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator.ingest.writer import Target, open_writer
 from orchestrator.settings import Settings
-from tests.doubles.models.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 
 def test_an_encoder_that_is_loaded_is_not_loaded_again(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from posology.index.build.report import Tally
 from posology.index.build.rows import LocalRowBuilder
 from posology.index.store import Index
 from posology.index.sync.changes import apply
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage
 from posology.types.tables import Document
-from tests.doubles.models.embedder import HashEmbedder
 
 EMBEDDER = HashEmbedder(dim=8)
 MAKER = LocalRowBuilder(embedder=EMBEDDER, annotator=None, codec=None)

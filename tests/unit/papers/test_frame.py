@@ -19,9 +19,9 @@ from evals.papers.suite import Answered, Asked, Item, Suite, Values
 from evals.papers.table import SUITES
 from orchestrator.evaluation.simulation import profiles
 from posology.errors import InputError, PosologyError
+from posology.testing import Reply, Status, StubProvider
+from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.doubles import Reply, Status, StubProvider
-from tests.doubles.provider.echo import echo
 from tests.unit.papers.tiny import Tiny, run_in
 
 ROOT = Path(__file__).resolve().parents[3]

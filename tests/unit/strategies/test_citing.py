@@ -9,6 +9,7 @@ import pytest
 
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.text.numbering import numbered, places, sentence_of
 from posology.text.sentences import split
 from posology.types import Answer, Call, Excerpt, Form, Passage, Refusal, Sentence, Task
@@ -19,7 +20,6 @@ from prompts.sentences import fence_numbered
 from strategies.briefcontext.strategy import BriefContext
 from strategies.citing import Claim, bear_out, cite, named
 from strategies.direct import Direct
-from tests.doubles import ScriptedModel
 from tests.support.tasks import task_of
 
 TRIAL = Passage(

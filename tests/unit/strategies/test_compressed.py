@@ -13,11 +13,11 @@ from posology.cancellation import checkpoint
 from posology.errors import InvalidQuery
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.turns import Occupied, taking
 from posology.types import Answer, Compressed, Excerpt, Passage, Refusal, Retrieval, Sentence, Task
 from prompts.answer import AnswerReply
 from strategies.compressed import NOTHING_LEFT, CompressedRag
-from tests.doubles import ScriptedModel
 from tests.support.guess import GUESS
 from tests.support.rewriters import Stated
 from tests.support.tasks import task_of

@@ -5,6 +5,7 @@ import pytest
 from posology.errors import RateLimited
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.text.sentences import split
 from posology.types import (
     Answer,
@@ -20,7 +21,6 @@ from posology.types import (
 )
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
-from tests.doubles import ScriptedModel
 from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio

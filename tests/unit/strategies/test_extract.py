@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from posology import errors
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.text.sentences import split
 from posology.types import (
     Call,
@@ -29,7 +30,6 @@ from posology.types import (
 from prompts.extract import ExtractReply, extract_schema
 from prompts.lengths import FINDING_QUOTES, most_findings
 from strategies.briefcontext.strategy import BriefContext, extract, partition
-from tests.doubles import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -12,6 +12,7 @@ from policies.doubling import Doubling
 from posology import errors
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.types import (
     Answer,
     Call,
@@ -29,7 +30,6 @@ from prompts.answer import AnswerReply
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 from strategies.ladder import Ladder, step_tasks
-from tests.doubles import ScriptedModel
 from tests.support.compression import compressible
 from tests.support.guess import GUESS
 from tests.support.rewriters import Stated

@@ -11,6 +11,7 @@ import pytest
 
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.types import (
     Answer,
     Call,
@@ -24,7 +25,6 @@ from posology.types import (
 )
 from strategies.briefcontext.answers import LONGEST, agree
 from strategies.briefcontext.strategy import BriefContext
-from tests.doubles import ScriptedModel
 from tests.support.tasks import retrieval_of
 
 if TYPE_CHECKING:

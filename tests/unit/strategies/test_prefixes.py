@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.types import QUOTE_FORMS, Call, Passage, QuoteForm, Stage, Task
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 from strategies.ladder import Ladder
 from strategies.single_call import OneCall
-from tests.doubles import ScriptedModel
 from tests.support.compression import compressible
 from tests.support.guess import GUESS
 from tests.support.rewriters import Short, Summing

@@ -8,6 +8,7 @@ import pytest
 from posology import errors
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.testing import ScriptedModel
 from posology.text.sentences import split
 from posology.types import (
     Answer,
@@ -31,7 +32,6 @@ from posology.types import (
 )
 from prompts.reduce import ReduceReply
 from strategies.briefcontext.strategy import reduce
-from tests.doubles import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 

@@ -10,13 +10,13 @@ from posology.errors import ProviderOverloaded
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Compressor, Rewriter
+from posology.testing import ScriptedModel
 from posology.types import Answer, Passage, Refusal, Stage, Task, Usage
 from prompts.answer import AnswerReply, Quote
 from prompts.fence import shown
 from strategies.compressed import NOTHING_LEFT, CompressedRag
 from strategies.compression.leancontext import LeanContext
 from strategies.ladder import Ladder
-from tests.doubles import ScriptedModel
 from tests.support.rewriters import Short, Summaries, Summing
 from tests.support.tasks import task_of
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from posology.testing import ScriptedJudge
 from posology.text.sentences import split
 from posology.types import (
     Answer,
@@ -24,7 +25,6 @@ from prompts.answer import Said
 from strategies.citing import state
 from strategies.support.check import applied, checked, neighbourhood, statements
 from strategies.support.rules import failures
-from tests.doubles import ScriptedJudge
 
 TRIAL = Passage(
     id="n:1",

@@ -20,8 +20,8 @@ from posology.corpus.live.pubmed import PubMed
 from posology.corpus.live.question import queries
 from posology.corpus.live.wire import ATTEMPTS, Wire
 from posology.errors import BadRecord, ConfigurationError, FetchFailed
-from tests.doubles.literature.articles import many
-from tests.doubles.literature.stub import LiteratureStub
+from posology.testing.literature.articles import many
+from posology.testing.literature.stub import LiteratureStub
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 15, tzinfo=UTC)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from posology.query import make_query
+from posology.testing import save_tiny_reranker
 from posology.types import Passage, Retrieval
 from strategies.compression.provence.checkpoint import load, save
-from tests.doubles import save_tiny_reranker
 from tests.support.tasks import retrieval_of
 
 KINDS = ("deberta-v2", "bert", "xlm-roberta")

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from posology.errors import ConfigurationError, ModelUnavailable
 from posology.reading.crossencoder import CrossEncoder
+from posology.testing import save_tiny_reranker
 from strategies.compression.parts import Parts
 from strategies.compression.provence import (
     Provence,
@@ -24,7 +25,6 @@ from strategies.compression.provence import (
 )
 from strategies.compression.provence.checkpoint import Checkpoint, load
 from strategies.compression.provence.judge import CheckpointJudge
-from tests.doubles import save_tiny_reranker
 from tests.unit.strategies.provence.conftest import LONG, SHORT, retrieve
 
 RETRIEVAL = retrieve(LONG, SHORT, titles=("A trial",))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from posology.testing.models.summarizer import save_tiny_summarizer
 from strategies.compression.summarization.card import Card, write_card
-from tests.doubles.models.summarizer import save_tiny_summarizer
 
 
 @pytest.fixture(scope="session")

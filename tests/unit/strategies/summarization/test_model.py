@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import ModelUnavailable
+from posology.testing.models.summarizer import save_tiny_summarizer
 from strategies.compression.summarization.model import Decoding, load
 from strategies.compression.summarization.pieces import pieces
-from tests.doubles.models.summarizer import save_tiny_summarizer
 
 TEXTS = [
     "Aspirin lowered the risk of stroke in adults.",

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from posology.testing.provider.ledger import StubLedger
+from posology.testing.provider.responses import respond
+from posology.testing.provider.steps import Recorded, Reply, Step
 from posology.types import Usage
-from tests.doubles.provider.ledger import StubLedger
-from tests.doubles.provider.responses import respond
-from tests.doubles.provider.steps import Recorded, Reply, Step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class BatchFaults:
 
     def draw(self, *names: object) -> float:
         """Return a number in [0, 1), always the same for the same names."""
-        return random.Random(":".join(map(str, (self.seed, *names)))).random()
+        return random.Random(":".join(map(str, (self.seed, *names)))).random()  # noqa: S311 - faults, not secrets
 
 
 @dataclass(kw_only=True, slots=True)
@@ -189,7 +189,7 @@ class BatchBook:
                 if self.faults.draw("doubled", result.custom_id) < self.faults.doubled
             ]
             batch.results += doubled
-            random.Random(batch.id).shuffle(batch.results)
+            random.Random(batch.id).shuffle(batch.results)  # noqa: S311 - an order, no secret
             batch.ended = time.time()
             self._save(batch)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from posology.testing.provider.steps import Broken, Cut, Recorded, Reply, Status, Step
 from posology.types import Usage
-from tests.doubles.provider.steps import Broken, Cut, Recorded, Reply, Status, Step
 
 #: characters a token has, about
 _CHARACTERS = 4
@@ -75,7 +75,7 @@ class Chance:
         self._faults = faults
         self._reply = reply
         self._usage = usage or estimate
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - faults, not secrets
 
     def __call__(self, _request: Recorded) -> Step:
         """Draw a step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.doubles.models.next_sentence import WORDS
+from posology.testing.models.next_sentence import WORDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +32,7 @@ def save_tiny_medcpt(
 ) -> TinyMedCPT:
     """Make three BERTs of two layers, and save them as transformers does.
 
-    Their tokenizer knows :data:`~tests.doubles.models.next_sentence.WORDS` and single characters, so that most words
+    Their tokenizer knows :data:`~posology.testing.models.next_sentence.WORDS` and single characters, so that most words
     are several tokens.
 
     Args:

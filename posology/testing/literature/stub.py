@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 
-from tests.doubles.literature.articles import (
+from posology.testing.literature.articles import (
     ARTICLES,
     Article,
     core_result,

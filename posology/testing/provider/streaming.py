@@ -77,7 +77,7 @@ def _tools(calls: list[Any]) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
 
 
-def anthropic_stream(body: Any, asked: Mapping[str, Any]) -> Iterator[bytes]:
+def anthropic_stream(body: Any, asked: Mapping[str, Any]) -> Iterator[bytes]:  # noqa: ARG001 - as the other one
     """The events of a message; a body that is none is one event."""
     content = body.get("content") if isinstance(body, dict) else None
     if not isinstance(content, list):
@@ -110,7 +110,7 @@ def _block(place: int, block: Mapping[str, Any]) -> Iterator[bytes]:
     yield _event({"type": "content_block_stop", "index": place})
 
 
-def ollama_stream(body: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[bytes]:
+def ollama_stream(body: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[bytes]:  # noqa: ARG001 - as the others
     """The lines of a chat; a body that is none is one line."""
     message = body.get("message")
     if not isinstance(message, dict):

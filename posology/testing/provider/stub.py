@@ -12,9 +12,9 @@ from itertools import count
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from tests.doubles.provider.batches.book import BatchBook
-from tests.doubles.provider.batches.routes import BatchRoutes
-from tests.doubles.provider.responses import (
+from posology.testing.provider.batches.book import BatchBook
+from posology.testing.provider.batches.routes import BatchRoutes
+from posology.testing.provider.responses import (
     PIECES,
     Response,
     document,
@@ -23,7 +23,7 @@ from tests.doubles.provider.responses import (
     speaks,
     streamed,
 )
-from tests.doubles.provider.steps import Recorded, Status, Step
+from posology.testing.provider.steps import Recorded, Status, Step
 
 #: seconds between looks at whether the stub is over
 _POLL = 0.005
@@ -42,7 +42,7 @@ class StubProvider:
             request beyond the script's end gets a 418, which no policy retries.
         batches: batches and files of the batch APIs; ``None``: new ones, whose rows are answered with ``yes``.
         documents: path to the body of what else is there, whatever the method; see
-            :mod:`tests.doubles.local_servers`.
+            :mod:`posology.testing.local_servers`.
     """
 
     def __init__(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from posology.testing.provider.faults import Chance, Faults, estimate
+from posology.testing.provider.steps import Broken, Cut, Recorded, Reply, Status, Step
 from posology.types import Usage
-from tests.doubles.provider.faults import Chance, Faults, estimate
-from tests.doubles.provider.steps import Broken, Cut, Recorded, Reply, Status, Step
 
 REQUEST = Recorded(path="/v1/messages", headers={}, json={})
 

@@ -1,6 +1,6 @@
 """The batch APIs of both providers over a book of batches, written from the provider's side.
 
-It shares no code with the adapters, see :mod:`tests.doubles.provider.formats`.
+It shares no code with the adapters, see :mod:`posology.testing.provider.formats`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from email.message import Message
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from tests.doubles.provider import formats
-from tests.doubles.provider.batches.book import BatchBook, Result, StubBatch
-from tests.doubles.provider.responses import Response
+from posology.testing.provider import formats
+from posology.testing.provider.batches.book import BatchBook, Result, StubBatch
+from posology.testing.provider.responses import Response
 
 _DAY = 86_400
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

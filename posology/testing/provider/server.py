@@ -14,10 +14,10 @@ from http import HTTPStatus
 from itertools import count
 from typing import Any
 
-from tests.doubles.provider.batches.book import BatchBook
-from tests.doubles.provider.batches.routes import BatchRoutes
-from tests.doubles.provider.ledger import Entry
-from tests.doubles.provider.responses import (
+from posology.testing.provider.batches.book import BatchBook
+from posology.testing.provider.batches.routes import BatchRoutes
+from posology.testing.provider.ledger import Entry
+from posology.testing.provider.responses import (
     PIECES,
     Response,
     no_such_path,
@@ -25,7 +25,7 @@ from tests.doubles.provider.responses import (
     speaks,
     streamed,
 )
-from tests.doubles.provider.steps import Recorded, Step
+from posology.testing.provider.steps import Recorded, Step
 
 _MAX_HEAD = 64 * 1024
 _MAX_BODY = 32 * 1024 * 1024
@@ -107,7 +107,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
         self._server.ledger.connect()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
         # in-flight requests continue: a provider finishes and bills them, although the client has left
         self._transport = None
 

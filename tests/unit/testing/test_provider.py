@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.doubles import Status, StubProvider
+from posology.testing import Status, StubProvider
 
 
 @pytest.mark.parametrize("sent", [b"", b'{"model": '])

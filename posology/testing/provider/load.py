@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from posology.testing.provider.batches.book import BatchFaults
+from posology.testing.provider.echo import echo
+from posology.testing.provider.faults import Faults, estimate
 from posology.types import Usage
-from tests.doubles.provider.batches.book import BatchFaults
-from tests.doubles.provider.echo import echo
-from tests.doubles.provider.faults import Faults, estimate
 
 #: seconds; a process that takes longer to stop is killed
 _PATIENCE = 5.0
@@ -65,7 +65,7 @@ class LoadStub:
             if not function.__qualname__.isidentifier():
                 raise ValueError(f"{name} is a function of a module, not a lambda or a local one.")
         self._command = [
-            sys.executable, "-m", "tests.doubles.provider.serve", "--with-stdin",
+            sys.executable, "-m", "posology.testing.provider.serve", "--with-stdin",
             "--port", str(port),
             "--seed", str(seed),
             "--reply", f"{reply.__module__}:{reply.__qualname__}",
@@ -91,7 +91,7 @@ class LoadStub:
         Raises:
             RuntimeError: it ended instead; its own words are on standard error.
         """
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None
@@ -133,12 +133,12 @@ class LoadStub:
         return self.url
 
     def ledger(self, *, start: int = 0) -> list[dict[str, Any]]:
-        """The requests from a place on; the keys are :class:`~tests.doubles.provider.ledger.Entry`'s."""
+        """The requests from a place on; the keys are :class:`~posology.testing.provider.ledger.Entry`'s."""
         entries: list[dict[str, Any]] = self._ask("GET", f"/_ledger?start={start}")
         return entries
 
     def stats(self) -> dict[str, Any]:
-        """See :meth:`~tests.doubles.provider.ledger.StubLedger.stats`."""
+        """See :meth:`~posology.testing.provider.ledger.StubLedger.stats`."""
         counts: dict[str, Any] = self._ask("GET", "/_stats")
         return counts
 
@@ -151,7 +151,7 @@ class LoadStub:
         self._ask("POST", "/_reset")
 
     def _ask(self, method: str, path: str) -> Any:
-        request = urllib.request.Request(self.url + path, method=method)
+        request = urllib.request.Request(self.url + path, method=method)  # noqa: S310 - loopback
         with _OPENER.open(request, timeout=30) as response:
             return json.load(response)
 

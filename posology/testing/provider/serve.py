@@ -1,4 +1,4 @@
-"""A stub provider as a process of its own: ``python -m tests.doubles.provider.serve --help``."""
+"""A stub provider as a process of its own: ``python -m posology.testing.provider.serve --help``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.doubles.provider.batches.book import BatchBook, BatchFaults
-from tests.doubles.provider.faults import Chance, Faults
-from tests.doubles.provider.server import LoadServer
-from tests.doubles.provider.steps import Reply
+from posology.testing.provider.batches.book import BatchBook, BatchFaults
+from posology.testing.provider.faults import Chance, Faults
+from posology.testing.provider.server import LoadServer
+from posology.testing.provider.steps import Reply
 
 _DEFAULTS = Faults()
 
@@ -91,11 +91,11 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{option}", type=float, default=default, help=what)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--reply", default="tests.doubles.provider.echo:echo", metavar="MODULE:FUNCTION",
+        "--reply", default="posology.testing.provider.echo:echo", metavar="MODULE:FUNCTION",
         help="from a request's body to the text of the reply",
     )  # fmt: skip
     parser.add_argument(
-        "--usage", default="tests.doubles.provider.faults:estimate", metavar="MODULE:FUNCTION",
+        "--usage", default="posology.testing.provider.faults:estimate", metavar="MODULE:FUNCTION",
         help="from a request's body and the text of the reply to the tokens that are billed",
     )  # fmt: skip
     parser.add_argument(

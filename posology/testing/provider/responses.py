@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from posology.types import Usage
-from tests.doubles.provider import formats, streaming
-from tests.doubles.provider.hashing import hashed
-from tests.doubles.provider.steps import (
+from posology.testing.provider import formats, streaming
+from posology.testing.provider.hashing import hashed
+from posology.testing.provider.steps import (
     Broken,
     Cut,
     Hang,
@@ -22,7 +21,8 @@ from tests.doubles.provider.steps import (
     Step,
     Vectors,
 )
-from tests.doubles.provider.streaming import FRAMES, LINES, SENT_EVENTS
+from posology.testing.provider.streaming import FRAMES, LINES, SENT_EVENTS
+from posology.types import Usage
 
 #: the end of Bedrock's path for streams
 _FRAMED = "invoke-with-response-stream"

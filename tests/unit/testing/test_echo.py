@@ -12,13 +12,13 @@ from pydantic import BaseModel
 
 from posology.llm.schema import response_schema
 from posology.query import make_query
+from posology.testing import echo
 from posology.text.quotes import DropReason, locate
 from posology.types import Citation, Excerpt, Form, Passage, Sentence
 from prompts.answer import AnswerReply, render_answer, reply_schema
 from prompts.extract import ExtractReply, render_extract
 from prompts.reduce import ReduceReply, Sourced, reduce_schema, render_reduce
 from prompts.template import Rendered
-from tests.doubles import echo
 
 QUERY = make_query("Does aspirin prevent stroke?")
 TEXT = "Yes. Aspirin (75 mg, i.e. a low dose) lowered the risk by 1.5 points. Bleeding was rare."
