@@ -39,7 +39,16 @@ from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS
-from posology.types import Call, Completion, Message, Passage, PromptId, Role, Stage
+from posology.types import (
+    Call,
+    Completion,
+    Message,
+    Passage,
+    PromptId,
+    Retrieval,
+    Role,
+    Stage,
+)
 from posology.types.tables import Document
 from strategies.tables.presets import PICO
 from strategies.tables.reading import Reading
@@ -149,9 +158,13 @@ class Desk:
         found = await self.service.ask(request, Account())
         return outcome_row(one, found)
 
+    async def _search(self, one: Asked) -> Retrieval:
+        """Return the passages that the product would read."""
+        return await self.service.search(query_of(one), k=self.k, mode="fused")
+
     async def cells(self, one: Asked) -> dict[str, Any]:
         """Fill in the cells of a table from the question's own passage."""
-        found = await self.service.search(query_of(one), k=self.k, mode="fused")
+        found = await self._search(one)
         passages = {p.passage.id: p.passage for p in found.passages}
         own = passages.get(one.passage) or found.passages[0].passage
         complete = self.connections.complete(self.model, Account())
@@ -169,7 +182,7 @@ class Desk:
 
     async def plain(self, one: Asked) -> dict[str, Any]:
         """Ask the plain RAG: passages, question, an answer and the verdict."""
-        found = await self.service.search(query_of(one), k=self.k, mode="fused")
+        found = await self._search(one)
         call = Call(
             stage=Stage.ANSWER,
             model=self.model,
@@ -189,7 +202,7 @@ class Desk:
             PeerFailed: it has no answer.
         """
         assert self.peer is not None
-        found = await self.service.search(query_of(one), k=self.k, mode="fused")
+        found = await self._search(one)
         texts = [f"{p.passage.title}\n{p.passage.text}" for p in found.passages]
         asked = {"question": f"{one.question}{asked_for(one)}", "texts": texts}
         began = time.perf_counter()

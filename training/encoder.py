@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ import torch
 from posology.hub import DEFAULT, PACKAGED, published
 from posology.index.embedders.card import Loaded
 from posology.index.embedders.models import load_folder
-from posology.index.embedders.onnx.export import sample
+from posology.index.embedders.onnx.export import TOKENS, additive, sample, sample_batches, traced
 from posology.index.embedders.onnx.files import CARD, MODEL, SUMS, TOKENIZER
 from posology.index.embedders.onnx.layers import with_layers
 from posology.index.embedders.onnx.quantisation import observe, quantise
@@ -45,9 +44,8 @@ class _Encoder(torch.nn.Module):
         self.encoder = encoder
 
     def forward(self, embeddings: Tensor, mask: Tensor) -> Tensor:
-        added = (1.0 - mask[:, None, None, :].to(embeddings.dtype)) * -10_000.0
         found: Tensor = self.encoder(
-            inputs_embeds=embeddings, attention_mask=added
+            inputs_embeds=embeddings, attention_mask=additive(mask)
         ).last_hidden_state
         return found
 
@@ -58,27 +56,6 @@ def in_bytes(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np
     return np.rint(vectors / scales).astype(np.int8), scales.astype(np.float32)
 
 
-def exported(encoder: Any) -> bytes:
-    """Return the layers in ONNX's format, float32."""
-    mask = torch.ones((2, 7), dtype=torch.long)
-    mask[1, 5:] = 0
-    names, into = ["embeddings", "attention_mask"], io.BytesIO()
-    with warnings.catch_warnings(), torch.inference_mode():
-        # tracing warns of every constant; the comparison finds wrong ones
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            _Encoder(encoder).eval(),
-            (torch.randn(2, 7, int(encoder.config.hidden_size)), mask),
-            into,  # type: ignore[arg-type]  # a file object is taken by this exporter
-            dynamo=False,
-            opset_version=17,
-            input_names=names,
-            output_names=["token_embeddings"],
-            dynamic_axes={name: {0: "rows", 1: "width"} for name in (*names, "token_embeddings")},
-        )
-    return into.getvalue()
-
-
 def make(loaded: Loaded) -> dict[str, bytes]:
     """Return the packaged files of a model that torch runs, by name."""
     model: Any = loaded.forward
@@ -86,19 +63,14 @@ def make(loaded: Loaded) -> dict[str, bytes]:
     words = encoder.embeddings.word_embeddings.weight.detach().numpy()
     numbers, scales = in_bytes(words)
     vectors = numbers * scales
-    feeds = []
-    texts = sample()
-    for at in range(0, len(texts), 8):
-        rows = [
-            model.model.tokenizer(one, truncation=True, max_length=loaded.card.limit)["input_ids"]
-            for one in texts[at : at + 8]
-        ]
-        ids = np.full((len(rows), max(map(len, rows))), loaded.card.pad, dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for i, row in enumerate(rows):
-            ids[i, : len(row)], mask[i, : len(row)] = row, 1
-        feeds.append({"embeddings": vectors[ids], "attention_mask": mask})
-    exact = exported(encoder)
+    feeds = [
+        {"embeddings": vectors[ids], "attention_mask": mask}
+        for ids, mask in sample_batches(model.model, loaded.card)
+    ]
+    mask = torch.ones((2, 7), dtype=torch.long)
+    mask[1, 5:] = 0
+    given = {"embeddings": torch.randn(2, 7, words.shape[1]), "attention_mask": mask}
+    exact = traced(_Encoder(encoder), given, {"token_embeddings": TOKENS})
     content = {
         MODEL: with_layers(quantise(exact, observe(exact, feeds), bits=BITS)),
         TOKENIZER: loaded.tokenizer.encode(),

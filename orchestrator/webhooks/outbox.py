@@ -10,7 +10,7 @@ from typing import Any, cast
 from orchestrator.jobs.tenants import Store
 from orchestrator.webhooks.store import Endpoint
 from posology.store import keys
-from posology.store.connection import translated
+from posology.store.connection import is_first, translated
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,9 +69,7 @@ class Outbox:
         Raises:
             StoreUnavailable: Redis is unreachable.
         """
-        with translated(self._store.url):
-            set_ = await self._store.redis.set(keys.LOOKED, 1, nx=True, px=round(seconds * 1000))
-        return bool(set_)
+        return await is_first(self._store.redis, self._store.url, keys.LOOKED, seconds)
 
     async def plan(self, tenant: str, *, held: float) -> list[Place]:
         """List what a tenant's endpoints are owed for :meth:`due`, and return those that are owed a message now.

@@ -133,6 +133,30 @@ def _readable(url: str) -> SplitResult | None:
     return None if "@" in f"{parts.path}{parts.query}{parts.fragment}" else parts
 
 
+async def is_first(redis: Redis, url: str, key: str, seconds: float) -> bool:
+    """Return whether no process has asked this for a key for a while; from now on this one has.
+
+    A step that one process is to do for all is so done by one, or by two after one was stopped.
+
+    Args:
+        redis: the connection.
+        url: of the server.
+        key: present for that while.
+        seconds: length of that while.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable.
+    """
+    period = max(1, round(seconds * 1000))
+    with translated(url):
+        if await redis.set(key, 1, nx=True, px=period):
+            return True
+        # from before the clock of Redis was put back, it would stand until then
+        if await redis.pttl(key) > period:
+            await redis.delete(key)
+        return False
+
+
 async def evicts(redis: Redis) -> str | None:
     """Return the policy by which a full Redis evicts keys; ``None``: it refuses writes instead."""
     info = await redis.info("memory")

@@ -35,7 +35,7 @@ HEALTHVER = "healthver_dev.jsonl.gz"
 #: sets that are learned first, and once: they are general, or noisy
 GENERAL = ("snli", "factcg", "covidfact")
 SUPPORTS, CONTRADICTS, SILENT = range(len(Stance))
-#: it is contradicted or silent, nobody knows which
+#: contradicted or silent: the set does not say which
 UNSUPPORTED = len(Stance)
 #: share of written claims that stand beside another sentence of their abstract, too
 BESIDE = 0.3

@@ -22,10 +22,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from posology.errors import InputError
-from posology.hub import published
-from posology.index.embedders.onnx.forward import Words
+from posology.index.embedders.onnx.forward import WordVectors
 from posology.index.embedders.packaged import words as word_vectors
-from posology.reading.pairs import Pair, padded, pairs
+from posology.reading.pairs import Pair, pairs
 from posology.types import Sentence
 from training.gold import DATA, WORK
 from training.judge.cases import (
@@ -35,7 +34,8 @@ from training.judge.cases import (
     Lesson,
     lessons,
 )
-from training.reader.training import rate
+from training.reader.model import batch, layers, read_pair
+from training.reader.training import rate, save
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,15 +75,7 @@ class JudgeModel(nn.Module):
 
     def forward(self, embeddings: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
         """Return logits of the stances, shape ``(rows, 3)``."""
-        added = (1.0 - mask[:, None, None, :].to(embeddings.dtype)) * -10_000.0
-        hidden = self.encoder(
-            inputs_embeds=embeddings, attention_mask=added, token_type_ids=segments
-        ).last_hidden_state
-        read = (mask * segments)[:, None, :].to(hidden.dtype)
-        asked = (mask * (1 - segments))[:, None, :].to(hidden.dtype)
-        text = (read @ hidden)[:, 0] / read.sum(dim=2)
-        claim = (asked @ hidden)[:, 0] / asked.sum(dim=2)
-        seen = torch.cat([hidden[:, 0], text, claim, (text - claim).abs()], dim=1)
+        _, seen = read_pair(self.encoder, embeddings, mask, segments)
         found: Tensor = self.stances(torch.tanh(self.pooled(seen)))
         return found
 
@@ -93,22 +85,11 @@ def make(seed: int, config: Any = None) -> JudgeModel:
 
     Args:
         seed: of the head.
-        config: of another encoder, with random weights, for tests; ``None``: the packaged one.
+        config: see :func:`~training.reader.model.layers`.
     """
-    from transformers import BertModel
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if config is None:
-            encoder = BertModel.from_pretrained(
-                str(published()),
-                add_pooling_layer=False,
-                attention_probs_dropout_prob=0.0,
-                hidden_dropout_prob=0.1,
-                dtype=torch.float32,
-            )
-        else:
-            encoder = BertModel(config, add_pooling_layer=False)
+        encoder = layers(config, dropout=0.1)
         model = JudgeModel(encoder)
     encoder.embeddings.word_embeddings.weight.requires_grad = False
     return model
@@ -172,7 +153,7 @@ def _batches(
 def train(
     model: JudgeModel,
     learned: Sequence[Lesson],
-    words: Words | NDArray[np.float32],
+    words: WordVectors | NDArray[np.float32],
     recipe: Recipe,
     folder: Path,
 ) -> None:
@@ -223,17 +204,15 @@ def train(
                 flush=True,
             )
         if (step + 1) % recipe.save_every == 0 or step + 1 == len(steps):
-            new = state.with_suffix(".new")
-            torch.save(
+            save(
+                state,
                 {
                     "about": about,
                     "model": model.state_dict(),
                     "optimizer": optimizer.state_dict(),
                     "done": step + 1,
                 },
-                new,
             )
-            new.replace(state)
 
 
 def _about(learned: Sequence[Lesson], recipe: Recipe) -> str:
@@ -244,16 +223,8 @@ def _about(learned: Sequence[Lesson], recipe: Recipe) -> str:
     return found.hexdigest()[:16]
 
 
-def batch(
-    inputs: Sequence[Pair], words: Words | NDArray[np.float32]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the model's inputs."""
-    ids, mask, segments = padded(inputs)
-    return torch.from_numpy(words[ids]), torch.from_numpy(mask), torch.from_numpy(segments)
-
-
 def probabilities(
-    model: JudgeModel, asked: Sequence[Lesson], words: Words | NDArray[np.float32]
+    model: JudgeModel, asked: Sequence[Lesson], words: WordVectors | NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """Return the probabilities of the stances, shape ``(len(asked), 3)``. Blocking."""
     model.eval()

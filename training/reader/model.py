@@ -7,8 +7,6 @@ tokens against one score of the text, as SQuAD 2.0's readers have it), the span'
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from posology.hub import published
-from posology.index.embedders.onnx.forward import Words
+from posology.index.embedders.onnx.export import TOKENS as AXES
+from posology.index.embedders.onnx.export import additive, traced
+from posology.index.embedders.onnx.forward import WordVectors
 from posology.reading.crossencoder import ABSENT, END, RANK, RELEVANT, START, SUPPORT
 from posology.reading.pairs import Pair, padded, pairs
 from training.reader.cases import Lesson
@@ -82,16 +82,45 @@ class ReaderModel(nn.Module):
 
     def forward(self, embeddings: Tensor, mask: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of tokens, shape ``(rows, width, 3)``, and of texts, ``(rows, 5)``."""
-        added = (1.0 - mask[:, None, None, :].to(embeddings.dtype)) * -10_000.0
-        hidden = self.encoder(
-            inputs_embeds=embeddings, attention_mask=added, token_type_ids=segments
-        ).last_hidden_state
-        read = (mask * segments)[:, None, :].to(hidden.dtype)
-        asked = (mask * (1 - segments))[:, None, :].to(hidden.dtype)
-        text = (read @ hidden)[:, 0] / read.sum(dim=2)
-        question = (asked @ hidden)[:, 0] / asked.sum(dim=2)
-        seen = torch.cat([hidden[:, 0], text, question, (text - question).abs()], dim=1)
+        hidden, seen = read_pair(self.encoder, embeddings, mask, segments)
         return self.tokens(hidden), self.texts(torch.tanh(self.pooled(seen)))
+
+
+def read_pair(
+    encoder: Any, embeddings: Tensor, mask: Tensor, segments: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the vectors of tokens, shape ``(rows, width, dim)``, and of the pair as a whole, ``(rows, 4 * dim)``.
+
+    The second is that of the first token, the means of both segments, and how far these are apart.
+    """
+    hidden = encoder(
+        inputs_embeds=embeddings, attention_mask=additive(mask), token_type_ids=segments
+    ).last_hidden_state
+    read = (mask * segments)[:, None, :].to(hidden.dtype)
+    asked = (mask * (1 - segments))[:, None, :].to(hidden.dtype)
+    text = (read @ hidden)[:, 0] / read.sum(dim=2)
+    question = (asked @ hidden)[:, 0] / asked.sum(dim=2)
+    return hidden, torch.cat([hidden[:, 0], text, question, (text - question).abs()], dim=1)
+
+
+def layers(config: Any = None, *, dropout: float = 0.0) -> Any:
+    """Return the packaged encoder's layers, for training.
+
+    Args:
+        config: of another encoder, with random weights, for tests; ``None``: the packaged one.
+        dropout: of its hidden states.
+    """
+    from transformers import BertModel
+
+    if config is not None:
+        return BertModel(config, add_pooling_layer=False)
+    return BertModel.from_pretrained(
+        str(published()),
+        add_pooling_layer=False,
+        attention_probs_dropout_prob=0.0,
+        hidden_dropout_prob=dropout,
+        dtype=torch.float32,
+    )
 
 
 def make(seed: int, config: Any = None) -> ReaderModel:
@@ -99,22 +128,11 @@ def make(seed: int, config: Any = None) -> ReaderModel:
 
     Args:
         seed: of the heads.
-        config: of another encoder, with random weights, for tests; ``None``: the packaged one.
+        config: see :func:`layers`.
     """
-    from transformers import BertModel
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if config is None:
-            encoder = BertModel.from_pretrained(
-                str(published()),
-                add_pooling_layer=False,
-                attention_probs_dropout_prob=0.0,
-                hidden_dropout_prob=0.0,
-                dtype=torch.float32,
-            )
-        else:
-            encoder = BertModel(config, add_pooling_layer=False)
+        encoder = layers(config)
         model = ReaderModel(encoder)
     for part in (encoder.embeddings, *encoder.encoder.layer[:FROZEN]):
         for weights in part.parameters():
@@ -122,17 +140,19 @@ def make(seed: int, config: Any = None) -> ReaderModel:
     return model
 
 
-def batch(examples: Sequence[Example], words: Words | NDArray[np.float32]) -> tuple[Tensor, ...]:
-    """Return the model's inputs."""
-    ids, mask, segments = padded([one.pair for one in examples])
-    return (torch.from_numpy(words[ids]), torch.from_numpy(mask), torch.from_numpy(segments))
+def batch(
+    pairs: Sequence[Pair], words: WordVectors | NDArray[np.float32]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return a model's inputs: vectors of words, mask, and segments."""
+    ids, mask, segments = padded(pairs)
+    return torch.from_numpy(words[ids]), torch.from_numpy(mask), torch.from_numpy(segments)
 
 
 def loss(
-    model: ReaderModel, examples: Sequence[Example], words: Words | NDArray[np.float32]
+    model: ReaderModel, examples: Sequence[Example], words: WordVectors | NDArray[np.float32]
 ) -> Tensor:
     """Return the mean loss of examples."""
-    tokens, texts = model(*batch(examples, words))
+    tokens, texts = model(*batch([one.pair for one in examples], words))
     tokens, texts = tokens.float(), texts.float()
     asked = [i for i, one in enumerate(examples) if one.lesson.stance is None]
     claims = [i for i, one in enumerate(examples) if one.lesson.stance is not None]
@@ -212,22 +232,9 @@ def export(model: ReaderModel) -> bytes:
     mask[1, 5:] = 0
     segments = torch.zeros_like(mask)
     segments[:, 3:] = 1
-    names = ["embeddings", "attention_mask", "token_type_ids"]
-    into = io.BytesIO()
-    with warnings.catch_warnings(), torch.inference_mode():
-        # tracing warns of every constant; the check finds wrong ones
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            model.eval(),
-            (torch.randn(2, 7, size), mask, segments),
-            into,  # type: ignore[arg-type]  # a file object is taken by this exporter
-            dynamo=False,
-            opset_version=17,
-            input_names=names,
-            output_names=["tokens", "texts"],
-            dynamic_axes={
-                **{name: {0: "rows", 1: "width"} for name in (*names, "tokens")},
-                "texts": {0: "rows"},
-            },
-        )
-    return into.getvalue()
+    given = {
+        "embeddings": torch.randn(2, 7, size),
+        "attention_mask": mask,
+        "token_type_ids": segments,
+    }
+    return traced(model, given, {"tokens": AXES, "texts": {0: "rows"}})

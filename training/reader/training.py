@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from posology.errors import InputError
-from posology.index.embedders.onnx.forward import Words
+from posology.index.embedders.onnx.forward import WordVectors
 from posology.index.embedders.packaged import words as word_vectors
 from posology.reading.crossencoder import FILE, MODELS
 from posology.reading.pairs import padded
@@ -99,7 +99,7 @@ def rate(step: int, steps: int) -> float:
 def train(
     model: ReaderModel,
     examples: Sequence[Example],
-    words: Words | NDArray[np.float32],
+    words: WordVectors | NDArray[np.float32],
     recipe: Recipe,
     folder: Path,
 ) -> None:
@@ -160,7 +160,7 @@ def train(
         optimizer.step()
         schedule.step()
         if step + 1 == len(first):
-            _save(middle, model.state_dict())
+            save(middle, model.state_dict())
         mean = 0.98 * mean + 0.02 * float(lost.detach())
         made = step + 1 - done
         if made % 20 == 0:
@@ -171,7 +171,7 @@ def train(
                 flush=True,
             )
         if (step + 1) % recipe.save_every == 0 or step + 1 == len(batches):
-            _save(
+            save(
                 state,
                 {
                     "about": about,
@@ -195,14 +195,18 @@ def _about(examples: Sequence[Example], recipe: Recipe) -> str:
     return found.hexdigest()[:16]
 
 
-def _save(path: Path, state: dict[str, Any]) -> None:
+def save(path: Path, state: dict[str, Any]) -> None:
+    """Write a state; a kill leaves the one before or this one."""
     new = path.with_suffix(".new")
     torch.save(state, new)
     new.replace(path)
 
 
 def quantised(
-    model: ReaderModel, examples: Sequence[Example], words: Words | NDArray[np.float32], bits: int
+    model: ReaderModel,
+    examples: Sequence[Example],
+    words: WordVectors | NDArray[np.float32],
+    bits: int,
 ) -> bytes:
     """Return the model in bytes; the scales are those of the examples."""
     from posology.index.embedders.onnx.quantisation import observe, quantise

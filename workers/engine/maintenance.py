@@ -20,7 +20,7 @@ from posology.budget.books.reader import spenders
 from posology.budget.tenants.alerts import near_limits
 from posology.errors import InvalidQuery, StoreUnavailable
 from posology.store import keys
-from posology.store.connection import evicts, translated
+from posology.store.connection import evicts, is_first, translated
 from workers.engine import fairness
 from workers.engine.claims import WorkStore
 from workers.engine.runner import Runner
@@ -99,14 +99,7 @@ class Maintenance:
 
     async def _is_its_turn(self, key: str, seconds: float) -> bool:
         """Return whether no process did a step lately."""
-        lately = round(900 * seconds)
-        with translated(self._work.store.url):
-            if await self._redis.set(key, 1, nx=True, px=max(1, lately)):
-                return True
-            # from before the clock of Redis was put back, it would stand until then
-            if await self._redis.pttl(key) > lately:
-                await self._redis.delete(key)
-            return False
+        return await is_first(self._redis, self._work.store.url, key, 0.9 * seconds)
 
     async def dispatch(self) -> None:
         """Send waiting jobs to the broker."""

@@ -64,6 +64,7 @@ def load(
 
     Raises:
         EmbedderUnavailable: the files are missing, or not of that kind.
+        ModelUnavailable: a package that runs it is missing.
     """
     given = options or Options(precision=precision)
     wanted = str(name or DEFAULT)
@@ -90,6 +91,7 @@ def load_sentence_transformer(
 
     Raises:
         EmbedderUnavailable: the files are missing, or not a sentence-transformers model.
+        ModelUnavailable: a package that runs it is missing.
     """
     from posology.index.embedders.models import load_best, load_default, locate
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder

@@ -10,17 +10,17 @@ import numpy as np
 from posology.hub import PACKAGED
 from posology.index.embedders.card import Card, Loaded
 from posology.index.embedders.onnx.files import CARD, MODEL, TOKENIZER
-from posology.index.embedders.onnx.forward import OnnxForward, Words
+from posology.index.embedders.onnx.forward import OnnxForward, WordVectors
 
 #: vectors of words as integers, shape ``(vocabulary, dim)``, int8; and the scale of each row, shape ``(vocabulary, 1)``, float32
 WORDS, SCALES = "words.npy", "scales.npy"
 
 
 @cache
-def words(folder: Path = PACKAGED) -> Words:
+def words(folder: Path = PACKAGED) -> WordVectors:
     """Return the vectors of words. All processes of a machine share the memory of the file."""
     numbers = np.load(folder / WORDS, mmap_mode="r")
-    return Words(numbers=numbers, scales=np.load(folder / SCALES))
+    return WordVectors(numbers=numbers, scales=np.load(folder / SCALES))
 
 
 def load_packaged(folder: Path = PACKAGED, *, threads: int | None = None) -> Loaded:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -32,6 +33,9 @@ LEAST = {"float32": 0.9999, "int8": 0.98}
 #: texts of out-of-memory errors of torch and ONNX Runtime, which have no class of their own
 _NO_MEMORY = ("allocate memory", "not enough memory", "bad_alloc")
 
+#: axes of what has a row an input and a place a token
+TOKENS: Mapping[int, str] = MappingProxyType({0: "rows", 1: "width"})
+
 Arithmetic = Literal["float32", "int8"]
 Batch = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
 
@@ -55,10 +59,9 @@ def make(
     """
     if not pools(card.pooling):
         raise NotExported(f"pooling {card.pooling!r} is not supported")
-    texts = sample()
-    batches = [_batch(model, card, texts[i : i + 8]) for i in range(0, len(texts), 8)]
+    batches = sample_batches(model, card)
     last = NotExported("no export method is available")
-    for way in (_published(folder), _traced(model, _additive), _traced(model, _plain)):
+    for way in (_published(folder), _traced(model, additive), _traced(model, _plain)):
         try:
             exported = _checked(way, model, card, batches, least=LEAST["float32"])
             break
@@ -145,6 +148,12 @@ def check(
             )
 
 
+def sample_batches(model: SentenceTransformer, card: Card) -> list[Batch]:
+    """Return ids and masks of the texts of :func:`sample`, padded, eight a batch."""
+    texts = sample()
+    return [_batch(model, card, texts[i : i + 8]) for i in range(0, len(texts), 8)]
+
+
 def _batch(model: SentenceTransformer, card: Card, texts: Sequence[str]) -> Batch:
     rows = [
         model.tokenizer(text, truncation=True, max_length=card.limit)["input_ids"] for text in texts
@@ -164,7 +173,7 @@ def _published(folder: Path) -> Callable[[], bytes]:
 def _traced(
     model: SentenceTransformer, masked: Callable[[torch.Tensor], torch.Tensor]
 ) -> Callable[[], bytes]:
-    """Export by tracing: the exporter that needs nothing but ``onnx``."""
+    """Export an encoder that takes vocabulary ids."""
     import torch
 
     class Encoder(torch.nn.Module):
@@ -186,30 +195,45 @@ def _traced(
         ids = torch.randint(5, 20, (2, 7))
         mask = torch.ones_like(ids)
         mask[1, 5:] = 0
-        into = io.BytesIO()
-        names = {"input_ids": ids, "attention_mask": mask}
-        with warnings.catch_warnings(), torch.inference_mode():
-            # tracing warns of every constant; the check finds wrong ones
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                # the exporter leaves it in the mode in which it comes
-                Encoder(encoder).eval(),
-                tuple(names.values()),
-                into,  # type: ignore[arg-type]  # a file object is taken by this exporter
-                dynamo=False,
-                opset_version=17,
-                input_names=list(names),
-                output_names=["token_embeddings"],
-                dynamic_axes={
-                    name: {0: "rows", 1: "width"} for name in (*names, "token_embeddings")
-                },
-            )
-        return into.getvalue()
+        given = {"input_ids": ids, "attention_mask": mask}
+        return traced(Encoder(encoder), given, {"token_embeddings": TOKENS})
 
     return export
 
 
-def _additive(mask: torch.Tensor) -> torch.Tensor:
+def traced(
+    module: torch.nn.Module,
+    given: Mapping[str, torch.Tensor],
+    outputs: Mapping[str, Mapping[int, str]],
+) -> bytes:
+    """Return a module in ONNX's format, by tracing: the exporter that needs nothing but ``onnx``.
+
+    Args:
+        module: it stays in evaluation mode.
+        given: an example of each input, by name; their first two axes, :data:`TOKENS`, may have any length.
+        outputs: the axes of each output that may, by name.
+    """
+    import torch
+
+    into = io.BytesIO()
+    with warnings.catch_warnings(), torch.inference_mode():
+        # tracing warns of every constant; checks of the file find wrong ones
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            # the exporter leaves it in the mode in which it comes
+            module.eval(),
+            tuple(given.values()),
+            into,  # type: ignore[arg-type]  # a file object is taken by this exporter
+            dynamo=False,
+            opset_version=17,
+            input_names=list(given),
+            output_names=list(outputs),
+            dynamic_axes={**dict.fromkeys(given, TOKENS), **outputs},
+        )
+    return into.getvalue()
+
+
+def additive(mask: torch.Tensor) -> torch.Tensor:
     """Return the mask that is added to attention; transformers' own conversion does not survive tracing."""
     return (1.0 - mask[:, None, None, :].float()) * -10_000.0
 

@@ -42,7 +42,7 @@ def pools(pooling: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Words:
+class WordVectors:
     """The vectors of words, looked up by vocabulary ids."""
 
     numbers: NDArray[np.int8]
@@ -76,7 +76,7 @@ class OnnxForward:
         *,
         threads: int | None = None,
         arithmetic: str = "int8",
-        words: Words | None = None,
+        words: WordVectors | None = None,
     ) -> None:
         self._words = words
         self._session = open_session(model, threads=threads)
