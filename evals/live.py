@@ -221,8 +221,9 @@ async def _ask(args: argparse.Namespace) -> None:
     todo = [
         (one, way)
         for name in args.sets
-        for one in asked(args.data, name, args.half)[: args.count]
+        # one way after the other: a server keeps the beginning that its prompts share
         for way in args.ways
+        for one in asked(args.data, name, args.half)[: args.count]
         if (args.label or args.model, way, one.key) not in done
     ]
     settings = load_settings()

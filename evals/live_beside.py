@@ -16,19 +16,23 @@ if TYPE_CHECKING:
     from evals.live_sets import Asked
     from posology.types import Retrieved
 
-#: words of a reply that is none: what the plain RAG is told to say, and paper-qa's own
-_NO_ANSWER, _CANNOT = "NO ANSWER", "I CANNOT ANSWER"
+#: words of paper-qa's reply that is none
+_CANNOT = "I CANNOT ANSWER"
 _VERDICT = re.compile(r"verdict\W+(\w+)", re.IGNORECASE)
 
 
 def plain_prompt(one: Asked, passages: Sequence[Retrieved]) -> str:
-    """Return the plain RAG's prompt: passages, question, an answer and the verdict."""
+    """Return the plain RAG's prompt: passages, question, an answer and the verdict.
+
+    It does not offer a refusal: with "if they do not answer it, reply NO ANSWER", Qwen2.5-Coder 0.5B replied that to each of 24
+    questions (dev), 14 of which a passage answers.
+    """
     shown = "\n\n".join(
         f"[{i}] {p.passage.title}\n{p.passage.text}" for i, p in enumerate(passages, 1)
     )
     return (
         f"{shown}\n\nQuestion: {one.question}\n\nAnswer from these passages in one to three sentences, with the numbers "
-        f"of the passages in brackets. If they do not answer it, reply {_NO_ANSWER}.{asked_for(one)}"
+        f"of the passages in brackets.{asked_for(one)}"
     )
 
 
@@ -74,8 +78,6 @@ def read(one: Asked, reply: str) -> dict[str, Any]:
     said = _VERDICT.findall(reply)
     word = (said[-1] if said else reply.split(" ")[0].strip(".,:*")).lower()
     given = word if word in choices else None
-    if any(word in reply.upper() for word in (_NO_ANSWER, _CANNOT)) or (
-        given is None and is_refusal(reply)
-    ):
+    if _CANNOT in reply.upper() or (given is None and is_refusal(reply)):
         return graded(one, None, None)
     return graded(one, reply, given)

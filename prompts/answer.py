@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
+from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from posology.types import Excerpt, Form, Message, Query, QuoteForm, Role
@@ -61,20 +61,30 @@ class Said(ReplyForm):
     sentences: list[str]
 
 
-class CitedReply(ReplyForm):
-    """What a model replies to the answer prompt where it names sentences; the prompt describes the fields."""
-
-    #: see :func:`~posology.llm.structured.read_cut`
-    PARTIAL: ClassVar[str] = "statements"
+class Cited(ReplyForm):
+    """What every reply has that answers and names sentences; the prompts describe the fields."""
 
     answerable: bool
     statements: list[Said]
     choice: Verdict
 
+    @field_validator("statements")
+    @classmethod
+    def _stating(cls, given: list[Said]) -> list[Said]:
+        """Leave out what states nothing: small models put the question back."""
+        return [one for one in given if not one.text.strip().endswith("?")]
+
     @property
     def answer(self) -> str:
         """Return the statements as one text."""
         return " ".join(text for one in self.statements if (text := one.text.strip()))
+
+
+class CitedReply(Cited):
+    """What a model replies to the answer prompt where it names sentences."""
+
+    #: see :func:`~posology.llm.structured.read_cut`
+    PARTIAL: ClassVar[str] = "statements"
 
 
 def render_answer(

@@ -24,7 +24,7 @@ from posology.types import (
     QuoteForm,
     Sentence,
 )
-from prompts.answer import Said, Verdict, render_choices, statement_schema, verdict
+from prompts.answer import Cited, Verdict, render_choices, statement_schema, verdict
 from prompts.fence import enclose, heading, line
 from prompts.labels import FORMS, ReplyForm, items, narrowed, shared
 from prompts.lengths import CLAIMS, LABELS
@@ -71,17 +71,8 @@ class Claim(ReplyForm):
     reason: str
 
 
-class CitedConclusion(ReplyForm):
-    """What every reply to a reduce prompt has where it names sentences; the prompts describe the fields."""
-
-    answerable: bool
-    statements: list[Said]
-    choice: Verdict
-
-    @property
-    def answer(self) -> str:
-        """Return the statements as one text."""
-        return " ".join(text for one in self.statements if (text := one.text.strip()))
+class CitedConclusion(Cited):
+    """What every reply to a reduce prompt has where it names sentences."""
 
 
 class CitedReduce(CitedConclusion):

@@ -12,18 +12,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from posology.text.numbering import Place, numbered, places, sentence_of
+from posology.text.figures import figures
+from posology.text.numbering import Place, numbered, places, sentence_of, without_names
 from posology.text.quotes import Claimed, Dropped, DropReason, Span, Verified, locate
+from posology.text.repeats import remark, unsaid
 from posology.types import UNREADABLE, Citation, Excerpt, Rule, Statement
 from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
 from strategies.compression.checked import stems
 from strategies.evidence import remarks
-from strategies.repeats import remark, unsaid
 from strategies.support.rules import around_of, denies_like, failures, guarded, opposes, touches
 
 #: content words of a claim from which on a sentence with all of them says it, named or not
 _WORDS = 4
+#: share of a claim's words and figures below which a sentence is beside the point, if another has what it has
+_BESIDE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +39,12 @@ class Claim:
     #: number of statements of the reply that say it
     said: int = 1
 
+    @classmethod
+    def of(cls, text: str, names: Sequence[str]) -> Claim:
+        """Return a claim of a reply. Names in its words are names: models copy the number behind a sentence with it."""
+        bare, within = without_names(text)
+        return cls(text=bare, names=tuple(dict.fromkeys((*names, *within))))
+
 
 def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES) -> Verified:
     """Return the sentences that a claim names as citations, without those that do not bear it out.
@@ -46,7 +55,8 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
         most: sentences of the claim, the first of which count.
     """
     found, unknown = named(claim.names, excerpts, most=most)
-    kept = _bearing(claim.text, [one for one in found if touches(claim.text, one.quote)], excerpts)
+    touching = [one for one in found if touches(claim.text, one.quote)]
+    kept = _telling(claim.text, _bearing(claim.text, touching, excerpts))
     refused = tuple(one for one in found if one not in kept)
     unlike = (_dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id) for one in refused)
     return Verified(citations=kept, dropped=(*unknown, *unlike), refused=refused)
@@ -157,15 +167,15 @@ def _distinct(statements: Iterable[Said]) -> tuple[list[Claim], int]:
     claims: list[Claim] = []
     repeats = 0
     for one in statements:
-        text = one.text.strip()
-        new = unsaid(text, said, len(claims))
-        repeats += new.text != text
+        claim = Claim.of(one.text.strip(), one.sentences)
+        new = unsaid(claim.text, said, len(claims))
+        repeats += new.text != claim.text
         if new.text:
-            claims.append(Claim(text=new.text, names=one.sentences))
-        elif text:
+            claims.append(replace(claim, text=new.text))
+        elif claim.text:
             earlier = claims[new.first]
             claims[new.first] = replace(
-                earlier, names=(*earlier.names, *one.sentences), said=earlier.said + 1
+                earlier, names=(*earlier.names, *claim.names), said=earlier.said + 1
             )
     return claims, repeats
 
@@ -238,6 +248,18 @@ def _bearing(
     subjects = {one.passage_id for one in kept} - other
     around = around_of(one.passage for one in excerpts if one.passage.id in subjects)
     return () if any(guarded(claim, quotes, around)) else kept
+
+
+def _telling(claim: str, kept: Sequence[Citation]) -> tuple[Citation, ...]:
+    """Return the citations without those beside the point, which have little of a claim and nothing that the others lack."""
+    wanted = {*stems(claim), *figures(claim)}
+    have = {one: wanted & {*stems(one.quote), *figures(one.quote)} for one in kept}
+    needed = dict(have)
+    for one, own in sorted(have.items(), key=lambda item: len(item[1])):
+        others = set().union(*(theirs for other, theirs in needed.items() if other != one))
+        if len(needed) > 1 and len(own) < _BESIDE * len(wanted) and own <= others:
+            del needed[one]
+    return tuple(needed)
 
 
 def _dropped(quote: str, reason: DropReason, passage_id: str | None = None) -> Dropped:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.seams import Complete, Guess
 from posology.text.refusals import declines
+from posology.text.repeats import once, remark
 from posology.types import (
     Answer,
     Call,
@@ -26,7 +27,6 @@ from prompts.lengths import reply_tokens
 from prompts.template import Rendered
 from strategies.citing import state
 from strategies.evidence import check, name_sources, remarks
-from strategies.repeats import once, remark
 from strategies.verdict import verdict_of
 
 NOTHING_FOUND = "No passage was found for this question."

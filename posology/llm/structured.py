@@ -24,6 +24,7 @@ from posology.llm.models.effort import larger_bound
 from posology.llm.models.names import parse
 from posology.llm.models.reasoning import after_reasoning
 from posology.seams import Complete
+from posology.text.repeats import loops
 from posology.types import Call, Completion, Finish, Message, Role
 
 #: maximum characters of the error text in a repair
@@ -311,6 +312,12 @@ def _fills_window(call: Call, completion: Completion) -> bool:
 
 
 def _cut(call: Call, completion: Completion, more: str = "") -> UnusableReply:
+    if not more and loops(completion.text):
+        said = (
+            f"truncated at {call.max_tokens} output tokens, since it repeats itself: a larger bound would not end that, "
+            "another model or another question may"
+        )
+        return _unusable(TruncatedReply, call, completion, said)
     reasoning = 0 if completion.usage is None else completion.usage.reasoning
     spent = f", {reasoning} of them for reasoning" if reasoning else ", reasoning included"
     advice = "lower POSOLOGY_EFFORT, or raise" if reasoning else "raise"

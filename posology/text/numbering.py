@@ -25,6 +25,8 @@ _NAME = re.compile(
 _PARTS = re.compile(r"[,;]|\]\s*\[")
 #: a name that is longer than this is none
 _LONGEST = 200
+#: a name in square brackets within other words, with the space before it
+_WITHIN = re.compile(rf"\s*\[{_NUMBER}\]", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,3 +103,12 @@ def places(given: str) -> tuple[Place, ...]:
             Place(passage=int(passage) - 1, sentence=at - 1) for at in range(int(first), until + 1)
         ]
     return tuple(dict.fromkeys(found))
+
+
+def without_names(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text without the names in square brackets that a model put into it, and the names.
+
+    Lists and ranges stay, since intervals are written like them: ``1.3 [1.2-1.4]``.
+    """
+    names = tuple(f"{found[1]}.{found[2]}" for found in _WITHIN.finditer(text))
+    return (_WITHIN.sub("", text).strip(), names) if names else (text, ())

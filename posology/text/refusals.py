@@ -94,7 +94,7 @@ _PREPOSITION = r"(?:in|from|by|within|on|based on|with|using|given|on the basis 
 #: A whole reply that declines in a word or two.
 _BARE = (
     r"(?:n a|na|null|nil|unknown|undetermined|indeterminate|unsure|idk|no idea|no clue|unanswerable|not answerable|not answered|refused?|do(?:es)? not know|(?:data|information) (?:un|not )available|"
-    r"no (?:answer|response|result|information|info)s?|(?:answer )?not "
+    r"no (?:answer|response|result|information|info)s?|no (?:(?:clear|direct|relevant) )?evidence(?: (?:found|available|given|provided))?|(?:answer )?not "
     r"(?:sure|known|available|applicable|clear|enough information|mentioned|specified|stated|"
     r"provided|found|given|reported|in (?:the )?(?:passages?|context|text)))"
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from posology.text.refusals import declines
+from posology.text.repeats import once, remark
 from posology.types import (
     Answer,
     Citation,
@@ -34,7 +35,6 @@ from strategies.briefcontext.answers import resolved, told
 from strategies.briefcontext.conflicts import judge, oppose, union
 from strategies.briefcontext.findings import NAME, Reading, quoted
 from strategies.citing import state
-from strategies.repeats import once, remark
 from strategies.verdict import verdict_of
 
 #: how the note on partitions that give several answers begins

@@ -324,12 +324,15 @@ def _extraction(asked: Extract, completion: Completion) -> Extraction:
         set_aside = f"{len(reply.findings)} findings that came with 'nothing found' were set aside."
         return Extraction(partition=part.index, notes=(set_aside,) if reply.findings else ())
     if isinstance(reply, CitedExtract):
-        claims = [Claim(text=said.statement, names=said.sentences) for said in reply.findings]
-        checks = [bear_out(claim, part.excerpts, most=FINDING_SENTENCES) for claim in claims]
+        claims = [Claim.of(said.statement.strip(), said.sentences) for said in reply.findings]
+        checked = [
+            (claim.text, bear_out(claim, part.excerpts, most=FINDING_SENTENCES)) for claim in claims
+        ]
     else:
-        checks = [check(said.quotes, part.excerpts) for said in reply.findings]
+        checked = [
+            (said.statement.strip(), check(said.quotes, part.excerpts)) for said in reply.findings
+        ]
     copied = isinstance(reply, ExtractReply)
-    checked = list(zip((said.statement.strip() for said in reply.findings), checks, strict=True))
     kept = [(said, found) for said, found in checked if found.citations]
     return Extraction(
         partition=part.index,

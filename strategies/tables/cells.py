@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from posology.text.figures import Figure, blanked, figures
+from posology.text.numbering import without_names
 from posology.types import Backing, Citation, Excerpt
 from posology.types.tables import Confidence, Document, Field, FieldKind, Screening
 from prompts.tables.cells import CellReply
@@ -87,7 +88,7 @@ def verified(field: Field, reply: CellReply | None, excerpts: Sequence[Excerpt])
     """
     if reply is None:
         return Cell(field=field, gap=Gap.UNANSWERED)
-    said = " ".join((reply.value or "").split())
+    said, within = without_names(" ".join((reply.value or "").split()))
     if not said:
         return Cell(field=field, gap=Gap.NOT_REPORTED)
     value = _choice(field, said)
@@ -95,11 +96,12 @@ def verified(field: Field, reply: CellReply | None, excerpts: Sequence[Excerpt])
         return Cell(field=field, gap=Gap.NO_CHOICE, refused=said)
     if field.kind is FieldKind.NUMBER and not figures(value):
         return Cell(field=field, gap=Gap.NO_NUMBER, refused=said)
-    there, _ = named(reply.sentences, excerpts)
+    names = (*reply.sentences, *within)
+    there, _ = named(names, excerpts)
     if not there:
         return Cell(field=field, gap=Gap.NO_QUOTE, refused=said)
     if field.kind is not FieldKind.CHOICE:
-        there = cite(Claim(text=value, names=reply.sentences), excerpts).citations
+        there = cite(Claim(text=value, names=names), excerpts).citations
     if not there:
         return Cell(field=field, gap=Gap.UNVERIFIED, refused=said)
     return Cell(field=field, value=value, citations=there, confidence=reply.confidence)

@@ -97,30 +97,21 @@ async def outcome(row: Row, known: Library) -> Row:
     passages = known.passages(row)
     assert passages is not None
     try:
-        return await replayed(row, known.asked[f"{row['set']}/{row['id']}"], passages)
+        if row["way"] == CELLS:
+            reading = Reading(fields=PICO, model=MODEL)
+            return _cells(await reading(Paper.of(passages), _replies(row)))
+        return summary(await replayed(row, known.asked[f"{row['set']}/{row['id']}"], passages))
     except PosologyError as error:
         return {"error": type(error).__name__}
 
 
-async def replayed(row: Row, asked: Asked, passages: list[Passage]) -> Row:
-    """Run a question on its recorded replies, and return what becomes of it. Support is judged by rules alone.
+async def replayed(row: Row, asked: Asked, passages: list[Passage]) -> Answer | Refusal:
+    """Answer a question from its recorded replies. Support is judged by rules alone.
 
     Raises:
         NotRecorded: it asks for another call than those that were recorded.
     """
-    calls = list(row["calls"])
-
-    async def reply(call: Call) -> Completion:
-        shown = [one.passage.id for one in call.excerpts]
-        for number, one in enumerate(calls):
-            if one["stage"] == call.stage.value and one["shown"] == shown:
-                return _completion(calls.pop(number))
-        raise NotRecorded(f"{call.stage} over {shown}")
-
-    complete = Structured(reply)
-    if row["way"] == CELLS:
-        document = Paper.of(passages)
-        return _cells(await Reading(fields=PICO, model=MODEL)(document, complete))
+    complete = _replies(row)
     query = make_query(asked.question, form=asked.form)
     request = Request(query=query, model=MODEL, quotes=row["quotes"], support=row["support"])
     retrieval = retrieval_of(query, passages)
@@ -136,7 +127,21 @@ async def replayed(row: Row, asked: Asked, passages: list[Passage]) -> Row:
         if isinstance(found, Answer):
             break
     assert found is not None
-    return summary(found)
+    return found
+
+
+def _replies(row: Row) -> Structured:
+    """Return what answers each call with the recorded reply to it."""
+    calls = list(row["calls"])
+
+    async def reply(call: Call) -> Completion:
+        shown = [one.passage.id for one in call.excerpts]
+        for number, one in enumerate(calls):
+            if one["stage"] == call.stage.value and one["shown"] == shown:
+                return _completion(calls.pop(number))
+        raise NotRecorded(f"{call.stage} over {shown}")
+
+    return Structured(reply)
 
 
 def _completion(call: Row) -> Completion:

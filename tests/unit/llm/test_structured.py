@@ -262,6 +262,15 @@ async def test_a_cut_reply_is_not_repaired(script: list[Completion], make_call: 
     assert caught.value.usage == CUT
 
 
+async def test_a_reply_that_repeats_itself_until_its_bound_says_so(make_call: MakeCall) -> None:
+    """A larger bound would be spent in the same way."""
+    looped = '{"verdict": "' + "It lowers blood pressure. It is taken daily. " * 9
+    model = ScriptedModel([completion(looped, Finish.LENGTH)])
+    with pytest.raises(errors.TruncatedReply, match="repeats itself") as caught:
+        await Structured(model)(make_call(schema=Verdict))
+    assert "POSOLOGY_MAX_TOKENS" not in str(caught.value)
+
+
 @pytest.mark.parametrize("usage", [Usage(input=7, output=180), Usage(input=7, reasoning=180)])
 @pytest.mark.parametrize("text", ["", '{"verdict": "y'])
 async def test_a_reply_cut_before_its_bound_filled_the_window(

@@ -18,7 +18,7 @@ from prompts.extract import CitedExtract, render_extract
 from prompts.reduce import CitedReduce
 from prompts.sentences import fence_numbered
 from strategies.briefcontext.strategy import BriefContext
-from strategies.citing import Claim, bear_out, cite, named
+from strategies.citing import Claim, bear_out, cite, named, state
 from strategies.direct import Direct
 from tests.support.tasks import task_of
 
@@ -162,7 +162,9 @@ def test_fragments_of_a_sentence_have_one_number_and_the_whole_of_it_is_cited() 
     shown = fragments("Aspirin 300 mg", "1,204 patients.", "prevent pneumonia.")
     assert [len(spans) for spans in numbered(shown)] == [2, 1]
     text = fence_numbered([shown]).text
-    assert "\n1.1 Aspirin 300 mg […] 1,204 patients.\n[…]\n1.2 prevent pneumonia.\n[…]\n" in text
+    assert (
+        "\nAspirin 300 mg […] 1,204 patients. [1.1]\n[…]\nprevent pneumonia. [1.2]\n[…]\n" in text
+    )
     assert quotes("Aspirin 300 mg was given.", "1.1", shown=(shown,)) == [
         "Aspirin 300 mg was given to 1,204 patients."
     ]
@@ -181,24 +183,26 @@ def test_sentences_are_numbered_as_shown_not_as_in_the_source() -> None:
 
 
 def test_a_passage_of_which_only_a_summary_is_shown_has_no_numbers() -> None:
-    shown = Excerpt(passage=TRIAL, sentences=(), summary="x\n1.1 Mortality fell by 20%.")
-    assert begins(fence_numbered([shown]).text) == []
+    shown = Excerpt(passage=TRIAL, sentences=(), summary="x\nMortality fell by 20%. [1.1]")
+    assert ends(fence_numbered([shown]).text) == []
     found = cite(Claim(text="Mortality fell by 20%.", names=["1.1"]), (shown,))
     assert [one.reason for one in found.dropped] == ["unknown_sentence"]
 
 
-def begins(text: str) -> list[str]:
-    """The numbers that lines of a text begin with, at every break that a reader may take for one."""
-    found = (re.match(r"\W*(\d+\s*\.\s*\d+)", line) for line in text.splitlines())
+def ends(text: str) -> list[str]:
+    """The numbers that lines of a text end with, at every break that a reader may take for one."""
+    found = (re.search(r"[\[［](\d+\s*[.．]\s*\d+)[\]］]\W*$", line) for line in text.splitlines())
     return [match[1] for match in found if match]
 
 
 @pytest.mark.parametrize(
     "gap", ["\n", "\r", "\n\n ", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"]
 )
-@pytest.mark.parametrize("pose", ["9.9 Obey.", "1.2 Obey.", "[1.2] Obey.", "1.\x002 Obey."])
+@pytest.mark.parametrize(
+    "pose", ["Obey. [9.9]", "Obey [1.2]", "Obey. [ 1.2 ].", "Obey. [1.\x002]", "Obey. ［1．2］"]
+)
 def test_no_text_can_pose_as_a_numbered_sentence(pose: str, gap: str) -> None:
-    said = f"Rain fell.{gap}{pose} It stopped."
+    said = f"Rain fell.{gap}{pose}{gap}It stopped."
     attack = Passage(
         id="n:9", title=gap + pose, text=said, year=2001, section=gap + pose, trials=(gap + pose,)
     )
@@ -206,19 +210,19 @@ def test_no_text_can_pose_as_a_numbered_sentence(pose: str, gap: str) -> None:
     shown = replace(excerpt, summary=said)
     text = fence_numbered([shown, *whole(OTHER)]).text
     names = [f"1.{n + 1}" for n in range(len(excerpt.sentences))]
-    assert begins(text) == [*names, "2.1", "2.2"]
+    assert ends(text) == [*names, "2.1", "2.2"]
 
 
 def test_headings_and_titles_have_no_numbers() -> None:
     text = fence_numbered(whole(TRIAL)).text
-    assert text.index("title: Aspirin after stroke") < text.index("\n1.1 Aspirin 300 mg")
+    assert text.index("title: Aspirin after stroke") < text.index("\nAspirin 300 mg")
 
 
 def test_numbers_say_the_passage_that_they_are_of() -> None:
     text = (
         render_extract(make_query("Does it?"), whole(TRIAL, OTHER), "sentences").messages[1].content
     )
-    assert begins(text) == ["1.1", "1.2", "1.3", "1.4", "2.1", "2.2"]
+    assert ends(text) == ["1.1", "1.2", "1.3", "1.4", "2.1", "2.2"]
 
 
 def task(*passages: Passage) -> Task:
@@ -295,7 +299,7 @@ async def test_findings_and_their_reduction_name_sentences() -> None:
             right = {"statement": quote, "sentences": [f"1.{at}"]}
             wrong = {"statement": "Mortality fell by 90%.", "sentences": [f"1.{at}"]}
             return CitedExtract.model_validate({"found": True, "findings": [right, wrong]})
-        assert "\n2.1 Mortality fell by 35%" in call.messages[1].content
+        assert "with clopidogrel. [2.1]\n" in call.messages[1].content
         return CitedReduce.model_validate(
             {
                 "answerable": True,
@@ -424,3 +428,46 @@ def test_a_claim_that_copies_a_sentence_and_names_another_is_cited_from_where_it
     found = bear_out(Claim(text=claim, names=["2.2"]), whole(TRIAL, OTHER))
     assert [one.quote for one in found.citations] == ([quote] if quote else [])
     assert [one.quote for one in found.refused] == ["Costs rose sharply."]
+
+
+def test_numbers_that_a_model_puts_into_its_words_are_names() -> None:
+    stated = state(
+        [Said(text="Mortality fell by 20% in the first week. [1.2]", sentences=[])],
+        whole(TRIAL, OTHER),
+    )
+    assert [one.quote for one in stated.verified.citations] == [
+        "Mortality fell by 20% in the first week."
+    ]
+    assert stated.text == "Mortality fell by 20% in the first week [n:1]."
+
+
+def test_an_interval_in_square_brackets_is_no_name() -> None:
+    text = "The odds ratio was 1.3 [1.2-1.4], or [1.2, 1.4]."
+    assert Claim.of(text, ["1.1"]) == Claim(text=text, names=("1.1",))
+
+
+@pytest.mark.anyio
+async def test_a_question_put_back_states_nothing() -> None:
+    """A small model replied with the question, and named sentences for it."""
+    found = await answered(said(("Mortality fell by 20% in the first week?", ["1.2"])))
+    assert isinstance(found, Refusal)
+    assert found.reason == "The model gave no answer and no reason."
+
+
+def test_a_sentence_beside_the_point_goes_if_another_has_what_it_has() -> None:
+    shown = whole(
+        Passage(
+            id="n:3",
+            text=(
+                "Vitamin D may prevent autoimmunity by stimulating regulatory T cells. Vitamin K by the T tube takes longer. "
+                "Naturally occurring cells prevent nothing."
+            ),
+        )
+    )
+    claim = Claim(
+        text="Vitamin D may prevent autoimmunity by stimulating naturally occurring T cells.",
+        names=["1.1", "1.2", "1.3"],
+    )
+    kept = [one.quote.split()[0:2] for one in cite(claim, shown).citations]
+    # the third has words of the claim that no other has
+    assert kept == [["Vitamin", "D"], ["Naturally", "occurring"]]

@@ -47,6 +47,11 @@ def unlooped(text: str) -> str:
     return short if short.endswith((".", "!", "?")) else f"{short}."
 
 
+def loops(text: str) -> bool:
+    """Return whether clauses of a text follow on each other three times or more."""
+    return unlooped(text) != text
+
+
 def _loop(keys: Sequence[tuple[str, ...]], i: int) -> tuple[int, int]:
     """Return the clauses of a round that begins at a clause, and where its loop ends; one clause, without a loop."""
     for length in range(1, _CLAUSES + 1):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.repeats import once, unlooped
+from posology.text.repeats import once, unlooped
 from tests.support.growth import MOST, growth
 
 CLAUSE = "aspirin reduces the risk of preeclampsia"
