@@ -142,7 +142,8 @@ def index_place(settings: Settings, given: str | Path | None = None) -> Place:
     place = given or settings.index
     if place is None:
         raise ConfigurationError(
-            "no index is configured: pass --index DIR, set index in posology.toml, or set POSOLOGY_INDEX"
+            "no index is configured: pass --index DIR, set index in posology.toml, or set POSOLOGY_INDEX; to ask without one, "
+            "name files or folders behind the question, or pass --live"
         )
     return place_of(settings, place)
 

@@ -6,9 +6,7 @@ bytes. How it was trained and what it reaches: ``posology/reading/models/MODEL_C
 
 from __future__ import annotations
 
-import hashlib
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,12 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posology.cancellation import checkpoint
-from posology.index.embedders.onnx.forward import open_session
-from posology.index.embedders.packaged import words
 from posology.index.embedders.sentence_transformer import heading
-from posology.index.embedders.windows import batches
-from posology.reading.pairs import LIMIT, Pair, padded, pairs
+from posology.reading.pair_model import PairModel
+from posology.reading.pairs import Pair, pairs
 from posology.types import Excerpt, Reading, Sentence
 
 if TYPE_CHECKING:
@@ -33,8 +28,6 @@ MODELS = Path(__file__).parent / "models"
 FILE = "reader.onnx"
 #: key of the calibration in the model's metadata
 CALIBRATION = "posology.calibration"
-#: padded tokens of a forward pass
-TOKENS = 2_048
 #: longest span, tokens
 LONGEST_SPAN = 24
 #: columns of the tokens' outputs
@@ -93,12 +86,9 @@ class CrossEncoder:
     """
 
     def __init__(self, model: bytes, *, threads: int | None = None) -> None:
-        self._session = open_session(model, threads=threads)
-        about = self._session.get_modelmeta().custom_metadata_map
-        self.calibration = Calibration.parse(about.get(CALIBRATION) or Calibration().dump())
-        self._words = words()
-        self._turn = threading.Lock()
-        self._name = f"crossencoder:{hashlib.sha256(model).hexdigest()[:12]}"
+        self._model = PairModel(model, "crossencoder", threads=threads)
+        kept = self._model.metadata.get(CALIBRATION)
+        self.calibration = Calibration.parse(kept) if kept else Calibration()
 
     @classmethod
     def packaged(cls) -> CrossEncoder:
@@ -108,7 +98,7 @@ class CrossEncoder:
     @property
     def name(self) -> str:
         """Return its name with the digest of its file."""
-        return self._name
+        return self._model.name
 
     def read(self, question: str, excerpts: Sequence[Excerpt]) -> list[Reading]:
         """Read the shown sentences of each excerpt, with its title, for a question. Blocking."""
@@ -147,26 +137,13 @@ class CrossEncoder:
         return found
 
     def scores(self, inputs: Sequence[Pair]) -> list[Scores]:
-        """Return the raw outputs of inputs, batched by length."""
-        found: dict[int, Scores] = {}
-        lengths = [len(one.ids) for one in inputs]
-        for batch in batches(lengths, budget=TOKENS, limit=LIMIT, few_shapes=False):
-            checkpoint()
-            rows = [inputs[i] for i in batch.items]
-            ids, mask, segments = padded(rows)
-            feed = {
-                "embeddings": self._words[ids],
-                "attention_mask": mask,
-                "token_type_ids": segments,
-            }
-            with self._turn:
-                tokens, texts = self._session.run(["tokens", "texts"], feed)
-            for row, i in enumerate(batch.items):
-                first, count = inputs[i].first, len(inputs[i].sentence)
-                found[i] = Scores(
-                    tokens=tokens[row, first : first + count].copy(), text=texts[row].copy()
-                )
-        return [found[i] for i in range(len(inputs))]
+        """Return the raw outputs of inputs."""
+        return [
+            Scores(tokens=tokens[one.first : one.first + len(one.sentence)], text=text)
+            for one, (tokens, text) in zip(
+                inputs, self._model.run(inputs, ("tokens", "texts")), strict=True
+            )
+        ]
 
     def _reading(
         self,

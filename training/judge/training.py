@@ -1,14 +1,11 @@
-"""Trains the packaged judge of support.
+"""Training of the judge of support: the general sets once, then the claims that people wrote several times.
 
-``python -m training.judge --data DIR --work DIR [--without SET ...]``. It learns the general sets once,
-then the written claims several times. An interrupted training goes on from its last saved state. About five hours on two cores.
+An interrupted training goes on from its last saved state.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 import random
 import time
 from collections.abc import Iterable, Sequence
@@ -23,16 +20,13 @@ from torch.nn import functional
 
 from posology.errors import InputError
 from posology.index.embedders.onnx.forward import WordVectors
-from posology.index.embedders.packaged import words as word_vectors
-from posology.reading.pairs import Pair, pairs
-from posology.types import Sentence
-from training.gold import DATA, WORK
+from posology.reading.judge import judged
+from posology.reading.pairs import Pair
 from training.judge.cases import (
     GENERAL,
     SUPPORTS,
     UNSUPPORTED,
     Lesson,
-    lessons,
 )
 from training.reader.model import batch, layers, read_pair
 from training.reader.training import rate, save
@@ -40,8 +34,6 @@ from training.reader.training import rate, save
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: tokens of a lesson at most
-LIMIT = 256
 #: lessons of a step
 ROWS = 32
 #: learning rates of layers and head, at their highest
@@ -95,12 +87,10 @@ def make(seed: int, config: Any = None) -> JudgeModel:
     return model
 
 
-def read(one: Lesson, limit: int = LIMIT) -> Pair:
+def read(one: Lesson) -> Pair:
     """Return a lesson as model input: the claim, then title, sentence before, and text."""
-    text = f"{one.before} {one.text}".lstrip()
-    whole = [Sentence(start=0, end=len(text))]
-    heading = f"{one.title}. " if one.title else ""
-    return pairs(one.claim, text, whole, heading=heading, limit=limit)[0]
+    title = f"{one.title}. " if one.title else ""
+    return judged(one.claim, f"{title}{one.before} {one.text}".lstrip())
 
 
 def loss(logits: Tensor, stances: Sequence[int]) -> Tensor:
@@ -223,23 +213,7 @@ def _about(learned: Sequence[Lesson], recipe: Recipe) -> str:
     return found.hexdigest()[:16]
 
 
-def probabilities(
-    model: JudgeModel, asked: Sequence[Lesson], words: WordVectors | NDArray[np.float32]
-) -> NDArray[np.float64]:
-    """Return the probabilities of the stances, shape ``(len(asked), 3)``. Blocking."""
-    model.eval()
-    inputs = [read(one) for one in asked]
-    order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].ids))
-    found = np.zeros((len(asked), UNSUPPORTED))
-    with torch.inference_mode():
-        for at in range(0, len(order), ROWS):
-            places = order[at : at + ROWS]
-            logits = model(*batch([inputs[i] for i in places], words))
-            found[places] = torch.softmax(logits.double(), dim=1).numpy()
-    return found
-
-
-def measures(asked: Sequence[Lesson], found: NDArray[np.float64]) -> dict[str, float]:
+def measures(asked: Sequence[Lesson], found: NDArray[np.floating[Any]]) -> dict[str, float]:
     """Return how well lessons are judged: *supported* against the rest, and all three stances."""
     stances = np.array([one.stance for one in asked])
     right, said = stances == SUPPORTS, found[:, SUPPORTS] >= 0.5
@@ -263,37 +237,3 @@ def aside(found: Iterable[Lesson], part: str) -> dict[str, list[Lesson]]:
         if one.part == part and one.written:
             sets.setdefault(one.origin, []).append(one)
     return sets
-
-
-def main() -> None:
-    """Train, and print what the model reaches on dev."""
-    parser = argparse.ArgumentParser(prog="training.judge", description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--work", type=Path, default=WORK / "judge")
-    parser.add_argument(
-        "--passes", type=int, default=Recipe().passes, help="over the written claims"
-    )
-    parser.add_argument(
-        "--without", nargs="*", default=(), metavar="SET", help="sets that are not learned"
-    )
-    parser.add_argument("--limit", type=int, help="lessons, for a trial")
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    every = list(lessons(given.data))
-    learned = [one for one in every if one.part == "train" and one.origin not in given.without]
-    if given.limit is not None:
-        learned = learned[:: max(1, len(learned) // given.limit)]
-    recipe, words = Recipe(passes=given.passes), word_vectors()
-    model = make(recipe.seed)
-    print(f"{len(learned)} lessons, {len(schedule(learned, recipe))} steps", flush=True)
-    train(model, learned, words, recipe, given.work)
-    if given.limit is None:
-        tests = aside(every, "dev") | {
-            name: [one for one in every if one.origin == name] for name in given.without
-        }
-        for name, some in tests.items():
-            print(json.dumps({"set": name, **measures(some, probabilities(model, some, words))}))
-
-
-if __name__ == "__main__":
-    main()

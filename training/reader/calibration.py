@@ -40,8 +40,8 @@ def calibrated(file: bytes, dev: Sequence[Lesson]) -> tuple[bytes, dict[str, Any
     inputs = [_first(one) for one in claims]
     logits = np.stack([one.text[SUPPORT] for one in model.scores(inputs)])
     stances = np.array([one.stance for one in claims])
-    weights = _even([one.origin for one in claims])
-    temperature, offsets = _softmax(logits, stances, weights)
+    weights = even([one.origin for one in claims])
+    temperature, offsets = softmax(logits, stances, weights)
     fitted = replace(
         Calibration(),
         sentence=_platt(*sentence),
@@ -88,10 +88,10 @@ def _odds(model: CrossEncoder, asked: Sequence[Lesson]) -> tuple[tuple[Any, ...]
 
 def _columns(rows: Sequence[tuple[float, bool, str]]) -> tuple[Any, ...]:
     odds, right, origins = zip(*rows, strict=True)
-    return np.array(odds), np.array(right, float), _even(origins)
+    return np.array(odds), np.array(right, float), even(origins)
 
 
-def _even(origins: Sequence[str]) -> NDArray[np.float64]:
+def even(origins: Sequence[str]) -> NDArray[np.float64]:
     """Return weights that give each set the same total."""
     names, places, counts = np.unique(list(origins), return_inverse=True, return_counts=True)
     weights: NDArray[np.float64] = 1 / counts[places] / len(names)
@@ -110,7 +110,7 @@ def _platt(odds: Any, right: Any, weights: Any) -> tuple[float, float]:
     return float(slope), float(offset)
 
 
-def _softmax(logits: Any, stances: Any, weights: Any) -> tuple[float, tuple[float, float, float]]:
+def softmax(logits: Any, stances: Any, weights: Any) -> tuple[float, tuple[float, float, float]]:
     """Fit temperature and offsets of logits by likelihood."""
     from scipy.optimize import minimize
 

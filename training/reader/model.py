@@ -227,14 +227,22 @@ def _spans(examples: Sequence[Example], tokens: Tensor, inside: Tensor) -> Tenso
 
 def export(model: ReaderModel) -> bytes:
     """Return the model in ONNX's format, float32, without word embeddings."""
-    size = int(model.encoder.config.hidden_size)
+    given = sample_batch(int(model.encoder.config.hidden_size))
+    return traced(model, given, {"tokens": AXES, "texts": {0: "rows"}})
+
+
+def sample_batch(size: int) -> dict[str, Tensor]:
+    """Return inputs of two pairs, one of them padded, by which a model is traced.
+
+    Args:
+        size: of a word's vector.
+    """
     mask = torch.ones((2, 7), dtype=torch.long)
     mask[1, 5:] = 0
     segments = torch.zeros_like(mask)
     segments[:, 3:] = 1
-    given = {
+    return {
         "embeddings": torch.randn(2, 7, size),
         "attention_mask": mask,
         "token_type_ids": segments,
     }
-    return traced(model, given, {"tokens": AXES, "texts": {0: "rows"}})

@@ -23,7 +23,7 @@ from posology.errors import InputError
 from posology.index.embedders.onnx.forward import WordVectors
 from posology.index.embedders.packaged import words as word_vectors
 from posology.reading.crossencoder import FILE, MODELS
-from posology.reading.pairs import padded
+from posology.reading.pairs import Pair, padded
 from training.gold import DATA, WORK
 from training.reader.calibration import calibrated
 from training.reader.cases import Lesson, lessons, strangers
@@ -203,19 +203,15 @@ def save(path: Path, state: dict[str, Any]) -> None:
 
 
 def quantised(
-    model: ReaderModel,
-    examples: Sequence[Example],
-    words: WordVectors | NDArray[np.float32],
-    bits: int,
+    exact: bytes, inputs: Sequence[Pair], words: WordVectors | NDArray[np.float32], bits: int
 ) -> bytes:
-    """Return the model in bytes; the scales are those of the examples."""
+    """Return an exported model in bytes; the scales are those of the inputs."""
     from posology.index.embedders.onnx.quantisation import observe, quantise
 
-    exact = export(model)
     # ONNX Runtime takes each input in its own type
     feeds: list[dict[str, Any]] = []
-    for at in range(0, len(examples), 8):
-        ids, mask, segments = padded([one.pair for one in examples[at : at + 8]])
+    for at in range(0, len(inputs), 8):
+        ids, mask, segments = padded(inputs[at : at + 8])
         feeds.append({"embeddings": words[ids], "attention_mask": mask, "token_type_ids": segments})
     return quantise(exact, observe(exact, feeds), bits=bits)
 
@@ -262,7 +258,7 @@ def main() -> None:
     model = make(recipe.seed)
     train(model, examples, words, recipe, given.work)
     picked = np.random.default_rng(0).choice(len(examples), min(256, len(examples)), replace=False)
-    file = quantised(model, [examples[i] for i in picked], words, given.bits)
+    file = quantised(export(model), [examples[i].pair for i in picked], words, given.bits)
     file, report = calibrated(file, [one for one in found if one.part == "dev"])
     print(json.dumps(report, indent=1))
     (given.work / FILE).write_bytes(file)

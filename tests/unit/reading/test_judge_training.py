@@ -12,15 +12,17 @@ import torch
 from transformers import BertConfig
 
 from posology.errors import InputError
+from posology.reading import pair_model
+from posology.reading.judge import Judge
 from training.judge import training
 from training.judge.cases import UNSUPPORTED, Lesson
+from training.judge.packaging import packaged
 from training.judge.training import (
     JudgeModel,
     Recipe,
     loss,
     make,
     measures,
-    probabilities,
     read,
     schedule,
     train,
@@ -81,12 +83,21 @@ def test_the_claim_is_read_first_then_title_and_sentences() -> None:
     ).all()
 
 
-def test_training_tells_the_stances_apart(tmp_path: Path) -> None:
+def test_training_tells_the_stances_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the file that would be shipped."""
+    monkeypatch.setattr(pair_model, "words", lambda: WORDS)
     model = trained(tmp_path, Recipe(passes=60, save_every=1_000))
     asked = [one for one in LESSONS if one.stance != UNSUPPORTED]
-    found = measures(asked, probabilities(model, asked, WORDS))
+    judge = Judge(packaged(model, LESSONS, asked, WORDS, bits=7))
+    found = measures(asked, judge.probabilities([read(one) for one in asked]))
     assert found["balanced"] > 0.9
     assert found["n"] == 24
+    # as the product asks it: the same words in one text
+    (said,) = judge.judge(
+        [("Salt helped.", "A trial of salt. They were ill. Salt helped 3 of 90.")]
+    )
+    assert said.argmax() == 0
+    assert said.sum() == pytest.approx(1)
 
 
 def test_an_interrupted_training_ends_as_one_that_was_not(
