@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import zlib
 from collections import Counter
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).parent / "data" / "statements.jsonl"
 LABELS = ("supported", "not", "contradicted")
+_IDS = re.compile(r"\s*\[[^\[\]]*\]")
 #: statements of one question by one model, at most
 _MOST = 2
 
@@ -68,6 +70,11 @@ def _key(row: Row) -> str:
     return f"{row['set']}/{row['id']}"
 
 
+def _words(answer: Answer, one: Statement) -> str:
+    """Return a statement without the ids of its passages, which change with what stands."""
+    return _IDS.sub("", answer.text[one.start : one.end]).rstrip(".")
+
+
 def _named(answer: Answer, one: Statement) -> tuple[list[Span], list[Span]]:
     """Return the sentences behind a statement: those that stand, and those that were dropped."""
     cited = [answer.citations[at] for at in one.citations]
@@ -84,7 +91,7 @@ async def sample(library: Library, count: int) -> list[Row]:
     for row, answer in await _answers(library):
         for one in answer.statements:
             kept, refused = _named(answer, one)
-            text = answer.text[one.start : one.end]
+            text = _words(answer, one)
             if (row["model"], _key(row), text) in have or not kept + refused:
                 continue
             have.add((row["model"], _key(row), text))
@@ -151,7 +158,7 @@ async def seen(rows: Sequence[Row], library: Library) -> list[Seen]:
 def _today(answer: Answer | None, text: str) -> tuple[set[Span], SentenceSupport | None]:
     """Return the sentences that stand behind a statement today, and its support."""
     for one in answer.statements if answer else ():
-        if answer and answer.text[one.start : one.end] == text:
+        if answer and _words(answer, one) == text:
             every = answer.support.sentences if answer.support else ()
             support = next((s for s in every if s.start < one.end and s.end > one.start), None)
             return set(_named(answer, one)[0]), support

@@ -21,7 +21,16 @@ from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
 from strategies.compression.checked import stems
 from strategies.evidence import remarks
-from strategies.support.rules import around_of, denies_like, failures, guarded, opposes, touches
+from strategies.support.lexicon import only_asks
+from strategies.support.rules import (
+    LEAST_SHARED,
+    around_of,
+    denies_like,
+    failures,
+    guarded,
+    opposes,
+    touches,
+)
 
 #: content words of a claim from which on a sentence with all of them says it, named or not
 _WORDS = 4
@@ -38,12 +47,25 @@ class Claim:
     names: Sequence[str]
     #: number of statements of the reply that say it
     said: int = 1
+    #: question that it answers; empty: none
+    question: str = ""
 
     @classmethod
-    def of(cls, text: str, names: Sequence[str]) -> Claim:
+    def of(cls, text: str, names: Sequence[str], question: str = "") -> Claim:
         """Return a claim of a reply. Names in its words are names: models copy the number behind a sentence with it."""
         bare, within = without_names(text)
-        return cls(text=bare, names=tuple(dict.fromkeys((*names, *within))))
+        return cls(text=bare, names=tuple(dict.fromkeys((*names, *within))), question=question)
+
+    @property
+    def subject(self) -> str:
+        """Return what a sentence must be on: of a claim such as "Yes.", the question."""
+        return (
+            self.text if len(stems(self.text)) >= LEAST_SHARED else f"{self.question} {self.text}"
+        )
+
+    def is_told(self, sentence: str) -> bool:
+        """Return whether a sentence is on the claim's subject, and says more than what a study set out to find."""
+        return touches(self.subject, sentence) and not only_asks(self.text, sentence)
 
 
 def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES) -> Verified:
@@ -55,7 +77,7 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
         most: sentences of the claim, the first of which count.
     """
     found, unknown = named(claim.names, excerpts, most=most)
-    touching = [one for one in found if touches(claim.text, one.quote)]
+    touching = [one for one in found if claim.is_told(one.quote)]
     kept = _telling(claim.text, _bearing(claim.text, touching, excerpts))
     refused = tuple(one for one in found if one not in kept)
     unlike = (_dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id) for one in refused)
@@ -70,7 +92,7 @@ def bear_out(
     Small models copy a sentence and name another one's number.
     """
     verified = cite(claim, excerpts, most=most)
-    if verified.citations or not (said := _saying(claim.text, excerpts)):
+    if verified.citations or not (said := _saying(claim, excerpts)):
         return verified
     return replace(verified, citations=said)
 
@@ -123,7 +145,7 @@ class Stated:
     notes: tuple[str, ...] = ()
 
 
-def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
+def state(statements: Iterable[Said], excerpts: Sequence[Excerpt], question: str = "") -> Stated:
     """Check the statements of an answer against the sentences that they name.
 
     A statement that repeats an earlier one is shown once, with the citations of both. Readers
@@ -132,8 +154,9 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
     Args:
         statements: of a reply.
         excerpts: excerpts that were shown, in the order of their labels.
+        question: that they answer.
     """
-    claims, repeats = _distinct(statements)
+    claims, repetitions = _distinct(statements, question)
     checked = [
         (one, bear_out(one, excerpts, most=STATEMENT_SENTENCES * one.said)) for one in claims
     ]
@@ -157,19 +180,19 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
         text=text,
         verified=verified,
         statements=tuple(told),
-        notes=(*remarks(bare), *remark(repeats)),
+        notes=(*remarks(bare), *remark(repetitions)),
     )
 
 
-def _distinct(statements: Iterable[Said]) -> tuple[list[Claim], int]:
+def _distinct(statements: Iterable[Said], question: str) -> tuple[list[Claim], int]:
     """Return the statements that say something new, with the sentences of all that say it; and the number of repetitions."""
     said: dict[tuple[str, ...], int] = {}
     claims: list[Claim] = []
-    repeats = 0
+    repetitions = 0
     for one in statements:
-        claim = Claim.of(one.text.strip(), one.sentences)
+        claim = Claim.of(one.text.strip(), one.sentences, question)
         new = unsaid(claim.text, said, len(claims))
-        repeats += new.text != claim.text
+        repetitions += new.text != claim.text
         if new.text:
             claims.append(replace(claim, text=new.text))
         elif claim.text:
@@ -177,7 +200,7 @@ def _distinct(statements: Iterable[Said]) -> tuple[list[Claim], int]:
             claims[new.first] = replace(
                 earlier, names=(*earlier.names, *claim.names), said=earlier.said + 1
             )
-    return claims, repeats
+    return claims, repetitions
 
 
 def _labelled(text: str, citations: Sequence[Citation]) -> str:
@@ -202,11 +225,11 @@ def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
     )
 
 
-def _saying(claim: str, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
+def _saying(claim: Claim, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
     """Return the first sentences that repeat a claim, or else one that is shown and has all of its words; none: no such."""
     for excerpt in excerpts:
         passage = excerpt.passage
-        span = locate(claim, passage.text)
+        span = locate(claim.text, passage.text)
         if isinstance(span, Span):
             whole = [
                 one for one in excerpt.sentences if one.start < span.end and one.end > span.start
@@ -214,8 +237,9 @@ def _saying(claim: str, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
             start = min([span.start, *(one.start for one in whole)])
             end = max([span.end, *(one.end for one in whole)])
             quote = passage.text[start:end]
-            return (Citation(passage_id=passage.id, start=start, end=end, quote=quote),)
-    wanted = stems(claim)
+            if not only_asks(claim.text, quote):
+                return (Citation(passage_id=passage.id, start=start, end=end, quote=quote),)
+    wanted = stems(claim.text)
     if len(wanted) < _WORDS:
         return ()
     for i, excerpt in enumerate(excerpts):
@@ -224,7 +248,7 @@ def _saying(claim: str, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
             one = _at(Place(passage=i, sentence=n), excerpts)
             if one is None or UNREADABLE in one.quote or not wanted <= stems(one.quote):
                 continue
-            if not failures(claim, [one.quote], around):
+            if claim.is_told(one.quote) and not failures(claim.text, [one.quote], around):
                 return (one,)
     return ()
 

@@ -142,7 +142,7 @@ def conclude(
     if not reply.answerable or not answer:
         return _refuse(name_sources(answer, excerpts), reply, strategy)
     if isinstance(reply, CitedReply):
-        stated = state(reply.statements, excerpts)
+        stated = state(reply.statements, excerpts, query.text)
         text, verified, statements = stated.text, stated.verified, stated.statements
         notes = stated.notes
     else:

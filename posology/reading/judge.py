@@ -29,7 +29,7 @@ CALIBRATION = "posology.calibration"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """What turns logits into probabilities, fitted on documents set aside for it."""
+    """Temperature and offsets that turn logits into probabilities, fitted on documents set aside for it."""
 
     temperature: float = 1.0
     #: of the logits, in the order of :class:`~posology.types.Stance`

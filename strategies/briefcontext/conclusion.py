@@ -76,7 +76,7 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
     if not reply.answerable or not answer:
         reason = answer or "The model gave no answer and no reason."
         return _refuse(reason, read, (*_discarded(reply), *_differing(read)))
-    rested = _rested(reply, answer, read)
+    rested = _rested(reply, query.text, answer, read)
     verdict = verdict_of(query, reply.choice, answer)
     if declines(answer, quoted=bool(rested.citations)):
         return _refuse(answer, read, _discarded(reply))
@@ -105,7 +105,9 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
     )
 
 
-def _rested(reply: Conclusion | CitedConclusion, answer: str, read: Reading) -> _Rested:
+def _rested(
+    reply: Conclusion | CitedConclusion, question: str, answer: str, read: Reading
+) -> _Rested:
     if isinstance(reply, Conclusion):
         named = _named(reply.evidence, read)
         short = once(answer)
@@ -115,7 +117,7 @@ def _rested(reply: Conclusion | CitedConclusion, answer: str, read: Reading) -> 
             citations=union(named),
             passages=tuple(finding.passage for finding in named),
         )
-    stated = state(reply.statements, quoted(read.findings))
+    stated = state(reply.statements, quoted(read.findings), question)
     cited = {citation.passage_id for citation in stated.verified.citations}
     passages = (finding.passage for finding in read.findings)
     return _Rested(

@@ -148,3 +148,36 @@ def substances(text: str) -> frozenset[str]:
 def nearly_denies(text: str) -> bool:
     """Return whether a text says without a negation that something is not so, or makes no difference."""
     return _NEAR_DENIALS.search(text) is not None
+
+
+_STUDY = (
+    "(?:evaluat|determin|assess|investigat|examin|explor|compar|stud|test|analy[sz]|ascertain|measur|characteri[sz]|"
+    "describ|establish|estimat|find out|review|clarif|elucidat|quantif|validat|verif|define)"
+)
+#: how a sentence begins that says what a study set out to find
+_ASKS = (
+    r"\W*(?:(?:background|objectives?|aims?|purpose|introduction|context)\b\W*)*(?:"
+    rf"to (?:\w+ly )?(?:{_STUDY}|identif|develop|understand|know|see|learn|report|confirm|demonstrat|show)\w*|"
+    r"(?:the |our )?(?:\w+ )?(?:aim|objective|purpose|goal)s? (?:of|was|were|is|are)\b|"
+    r"(?:the authors?|we|(?:this|the (?:present|current)|our) \w+)(?: (?:was|were))? "
+    rf"(?:\w+ly )?(?:aim|sought|set out|hypothesi|wanted|wish|intend|design|{_STUDY})\w*)"
+)
+#: what is found, behind it
+_FOUND = (
+    r"[.;]\s*[A-Z\d]|;\s|,\s+(?:we\b|[^,]{0,80}\b(?:were|was|are|is|had|have|has)\b)|"
+    r"\b(?:found|showed|observed|reported|concluded|revealed|suggest\w*)\b"
+)
+#: what a claim says that is on the question of a study
+_ASKED = (
+    r"\b(?:aim|objective|purpose|goal|whether|plan|protocol|design|sought|set out|look(?:ed|s)? at|hypothesi|ask|question|"
+    rf"{_STUDY.replace('|stud|', '|studied|')})"
+)
+
+
+def only_asks(claim: str, sentence: str) -> bool:
+    """Return whether a sentence says what a study set out to find, and a claim says that it is so."""
+    return (
+        re.match(_ASKS, sentence, re.IGNORECASE) is not None
+        and re.search(_FOUND, sentence[5:]) is None
+        and re.search(_ASKED, claim, re.IGNORECASE) is None
+    )

@@ -61,6 +61,14 @@ _NUMBER = re.compile(
 _COMMA = re.compile(r"0,\d+|\d+,\d{1,2}")
 
 
+#: what "one" counts stands behind it, or another number, or a unit's sign
+_COUNTED = re.compile(
+    r"[\s-]+(?!(?:of|another|that|which|who|whose|is|are|was|were|has|have|had|can|may|might|must|should|could|would|will|did|"
+    r"does|do|not|in(?!\s+(?:\d|two|three|four|five|six|seven|eight|nine|ten))|on|with|from|by|for|at|than|as|when|where|after|before|under)\b)[^\W_]|\s*[%°]|\s*/"
+)
+_NOBODY = re.compile(r"\b(?:no|any|every|each|another|other|some|this|that)[\s-]+$")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Numeral:
     """A number in a text, without a sign."""
@@ -78,6 +86,8 @@ def numerals_of(text: str) -> Iterator[Numeral]:
     for match in _NUMBER.finditer(text):
         yield Numeral(value=_value(match), start=match.start(), end=match.end(), digits=True)
     for match in _WORD.finditer(text):
+        if match[0] == "one" and _is_pronoun(text, match):
+            continue
         total = group = 0
         for word in re.findall("[a-z]+", match[0]):
             size = _SCALES.get(word, 1)
@@ -88,6 +98,13 @@ def numerals_of(text: str) -> Iterator[Numeral]:
         yield Numeral(
             value=Decimal(total + group), start=match.start(), end=match.end(), digits=False
         )
+
+
+def _is_pronoun(text: str, one: re.Match[str]) -> bool:
+    """Return whether "one" stands for a thing or a person: "than a conventional one", "one of them", "no one died"."""
+    return (
+        _COUNTED.match(text, one.end()) is None or _NOBODY.search(text, 0, one.start()) is not None
+    )
 
 
 def shifted(value: Decimal, power: int) -> Decimal:

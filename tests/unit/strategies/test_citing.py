@@ -471,3 +471,39 @@ def test_a_sentence_beside_the_point_goes_if_another_has_what_it_has() -> None:
     kept = [one.quote.split()[0:2] for one in cite(claim, shown).citations]
     # the third has words of the claim that no other has
     assert kept == [["Vitamin", "D"], ["Naturally", "occurring"]]
+
+
+AIMS = Passage(
+    id="n:4",
+    text=(
+        "OBJECTIVES: To evaluate whether exchange of records lowers repeat imaging. We compared the exchange of records "
+        "with the wards before. Records were exchanged by nine wards and repeat imaging was lower."
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "stands"),
+    [
+        ("Exchange of records lowers repeat imaging.", ["1.3"]),
+        ("The aim was to evaluate exchange of records and repeat imaging.", ["1.1", "1.3"]),
+        ("The study compared the exchange of records.", ["1.1", "1.2", "1.3"]),
+    ],
+)
+def test_what_a_study_set_out_to_find_is_not_what_it_found(claim: str, stands: list[str]) -> None:
+    """A small model named the aim of a study for its finding."""
+    shown = whole(AIMS)
+    names = [["1.1", "1.2", "1.3"][at] for at in range(3)]
+    texts = [span.of(AIMS.text) for span in shown[0].sentences]
+    found = cite(Claim(text=claim, names=names), shown).citations
+    assert [f"1.{texts.index(one.quote) + 1}" for one in found] == stands
+
+
+def test_a_bare_yes_needs_a_sentence_on_the_question() -> None:
+    """A small model said "No" and named four sentences, none of them on the question."""
+    claim = Claim(text="Yes.", names=["1.2", "2.2"], question="Did mortality fall by 35%?")
+    assert [one.quote for one in cite(claim, whole(TRIAL, OTHER)).citations] == []
+    assert [
+        one.quote
+        for one in cite(replace(claim, names=["2.1", "2.2"]), whole(TRIAL, OTHER)).citations
+    ] == ["Mortality fell by 35% with clopidogrel."]

@@ -44,6 +44,7 @@ def told(text: str) -> list[tuple[str, str, str]]:
         ("10⁵ copies", [("1E+5", "", "")]),
         ("IL-6, CD4 and COVID-19", []),
         ("20 patients and 30 mg", [("20", "", ""), ("30", "", "g")]),
+        ("one dose, one of five, no one, than the new one.", [("1", "", ""), ("5", "", "")]),
     ],
 )
 def test_numbers_are_read_with_comparison_and_unit(
