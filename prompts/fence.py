@@ -31,8 +31,6 @@ _UNSEEN = re.compile(f"[{UNSEEN}]+")
 _DIGIT = re.compile(r"[^\x00-\x7f\D]")
 #: what may stand between the digits of a code
 _NO_DIGIT = re.compile(r"[^0-9a-f]+")
-#: what would pose as the number of a sentence behind its line
-_NUMBER = re.compile(r"[\[［【〔]\s*([A-Za-z]?\d+\s*[.．]\s*\d+)\s*[\]］】〕]")
 #: labels as models write them: P1, p1, [P1], 1
 _LABEL = re.compile(r"\[?([A-Za-z]?)([1-9][0-9]{0,3})\]?")
 
@@ -150,8 +148,8 @@ def seen(text: str) -> str:
 
 
 def line(value: str) -> str:
-    """Put a text on one line, so that it cannot pose as lines of the prompt, nor its end as the number of a sentence."""
-    return _NUMBER.sub(r"(\1)", " ".join(seen(value).split()))
+    """Put a text on one line, so that it cannot pose as lines of the prompt."""
+    return " ".join(value.split())
 
 
 def body(excerpt: Excerpt, text: str) -> str:

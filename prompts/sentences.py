@@ -16,18 +16,16 @@ _DIGIT = 9
 
 
 def fence_numbered(excerpts: Sequence[Excerpt], *, question: str = "") -> Fenced:
-    """Fence excerpts in their order under the labels 1, 2 and so on, each sentence on a line before its number.
+    """Fence excerpts in their order under the labels 1, 2 and so on, each sentence on a line behind its number.
 
-    A summary has no numbers. No text can pose as a number: one that ends a line is ours.
+    A summary has no numbers. No text can pose as a number: one that begins a line is ours.
     """
     bodies = [body(one, "\n".join(show(one, place))) for place, one in enumerate(excerpts)]
     return enclose(bodies, "", question=question)
 
 
 def numbers(excerpt: Excerpt, place: int) -> list[str]:
-    """Return the sentences of an excerpt in order, each on one line before its number.
-
-    Small models name what follows a number less often rightly than what stands before it (docs/decisions, 42).
+    """Return the sentences of an excerpt in order, each on one line behind its number.
 
     Args:
         excerpt: what is shown.
@@ -35,13 +33,13 @@ def numbers(excerpt: Excerpt, place: int) -> list[str]:
     """
     text = excerpt.passage.text
     return [
-        f"{line(OMISSION.join(span.of(text) for span in spans))} [{name(place, at)}]"
+        f"{name(place, at)} {line(OMISSION.join(span.of(text) for span in spans))}"
         for at, spans in enumerate(numbered(excerpt))
     ]
 
 
 def show(excerpt: Excerpt, place: int) -> list[str]:
-    """Return the lines of an excerpt: its sentences before their numbers, and a mark for each omission.
+    """Return the lines of an excerpt: its sentences behind their numbers, and a mark for each omission.
 
     Args:
         excerpt: what is shown.

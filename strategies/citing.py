@@ -58,10 +58,10 @@ class Claim:
 
     @property
     def subject(self) -> str:
-        """Return what a sentence must be on: of a claim such as "Yes.", the question."""
-        return (
-            self.text if len(stems(self.text)) >= LEAST_SHARED else f"{self.question} {self.text}"
-        )
+        """Return what a sentence must be on: of a claim such as "Yes.", the question, if that has words to go by."""
+        if len(stems(self.text)) >= LEAST_SHARED or len(stems(self.question)) < LEAST_SHARED:
+            return self.text
+        return f"{self.question} {self.text}"
 
     def is_told(self, sentence: str) -> bool:
         """Return whether a sentence is on the claim's subject, and says more than what a study set out to find."""

@@ -65,9 +65,7 @@ def quoting_first_sentence(call: Call) -> ScriptedReply:
     first = call.excerpts[0]
     quote = first.sentences[0].of(first.passage.text)
     quotes = [Quote(passage="P1", quote=quote)]
-    return in_form(
-        call, AnswerReply(answerable=True, answer="So it is.", choice=None, quotes=quotes)
-    )
+    return in_form(call, AnswerReply(answerable=True, answer=quote, choice=None, quotes=quotes))
 
 
 def request(text: str = "What is the dose of aspirin?", strategy: str | None = None) -> Request:

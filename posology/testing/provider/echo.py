@@ -16,8 +16,8 @@ from typing import Any
 _FENCE = re.compile(r"\[\[([PF]?\d+) (\w+)\]\]\n(.*?)\n\[\[/\1 \2\]\]", re.DOTALL)
 #: what stands in a fence from the literature: the rest of the block, or one line
 _TEXT = re.compile(r"^text: (.*)", re.DOTALL | re.MULTILINE)
-#: the words of a sentence, and its number: one line
-_NUMBERED = re.compile(r"^(.*) \[(\d+\.\d+)\]$", re.MULTILINE)
+#: the number of a sentence, and its words: one line
+_NUMBERED = re.compile(r"^(\d+\.\d+) (.*)$", re.MULTILINE)
 #: a field of a table: its name and what it takes
 _FIELD = re.compile(r"^- ([a-z][a-z0-9_]*) \(([^)\n]*)\): ", re.MULTILINE)
 _STATEMENT = re.compile(r"^statement: (.*)", re.MULTILINE)
@@ -130,7 +130,7 @@ def _table(asked: Any) -> dict[str, Any]:
 def _cell(name: str, kind: str, numbered: Sequence[tuple[str, str]]) -> dict[str, Any]:
     digits = re.compile(r"(?<!\S)\d+(?=\s)")
     choices = kind.removeprefix("one of: ")
-    for sentence, number in numbered:
+    for number, sentence in numbered:
         figure = digits.search(sentence)
         if kind == "a number" and figure is None:
             continue
@@ -177,8 +177,8 @@ def _shown(asked: Any) -> list[_Shown]:
 def _first(label: str, body: str) -> _Shown:
     finding = body.startswith("source: ")
     for found in _NUMBERED.finditer(body):
-        if len(found[1].split()) >= _FEWEST_WORDS:
-            return _Shown(label=label, sentence=found[1].strip(), number=found[2], found=finding)
+        if len(found[2].split()) >= _FEWEST_WORDS:
+            return _Shown(label=label, sentence=found[2].strip(), number=found[1], found=finding)
     return _Shown(label=label, sentence=_first_sentence(body), found=finding)
 
 

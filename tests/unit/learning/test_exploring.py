@@ -66,7 +66,10 @@ async def planned(*questions: str) -> Plan:
 
 def answer(call: Call) -> ScriptedReply:
     return in_form(
-        call, AnswerReply(answerable=True, answer=call.query.text, choice=None, quotes=[])
+        call,
+        AnswerReply(
+            answerable=True, answer=f"{call.query.text[:-1]} it does.", choice=None, quotes=[]
+        ),
     )
 
 

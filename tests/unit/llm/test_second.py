@@ -115,7 +115,7 @@ async def test_a_repair_that_is_not_paid_for_is_not_made() -> None:
 def test_an_ordinary_repair_is_paid_for_even_if_all_of_the_input_bound_is_read(
     model: str, quotes: QuoteForm
 ) -> None:
-    text = "Aspirin 75 mg daily lowered the risk of stroke in 1,204 adults (HR 0.78). " * 16
+    text = "Aspirin 75 mg daily lowered the risk of stroke in 1,204 adults (HR 0.78). " * 18
     passages = [Passage(id=f"t:{i}", text=text) for i in range(8)]
     task = task_of(make_query("Does aspirin prevent stroke?"), passages, model=model, quotes=quotes)
     call = Direct().call(replace(task, max_tokens=REPLY_TOKENS[quotes][Stage.ANSWER]))
