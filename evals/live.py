@@ -39,16 +39,7 @@ from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS
-from posology.types import (
-    Call,
-    Completion,
-    Message,
-    Passage,
-    PromptId,
-    Retrieval,
-    Role,
-    Stage,
-)
+from posology.types import Call, Completion, Message, Passage, PromptId, Role, Stage
 from posology.types.tables import Document
 from strategies.tables.presets import PICO
 from strategies.tables.reading import Reading
@@ -56,6 +47,7 @@ from strategies.tables.reading import Reading
 if TYPE_CHECKING:
     from posology.llm.providers.table import Provider
     from posology.seams import Send
+    from posology.types import Retrieval
 
 #: what is asked of the product, by the name of the way; each changes the default request
 WAYS: dict[str, dict[str, Any]] = {

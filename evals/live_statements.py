@@ -1,11 +1,11 @@
 """Statements of real replies, labelled by hand: what the guard on named sentences drops and keeps, and what labels say.
 
 ``python -m evals.live_statements sample`` takes statements out of the recordings of ``tests/recorded``, ``show`` prints those without
-a label with the sentences that they name, ``report`` the tables of ``docs/concepts/evidence.md``, from the recorded
-replies as they are read today. Nothing is ever trained on these labels.
+a label with the sentences that they name, ``report`` tables of what stands and what is said, from the recorded replies
+as they are read today. Nothing is ever trained on these labels.
 
-A row of the file has a statement, the sentences that it names or is cited from, by their offsets, and from each of two
-passes a label and the places of those sentences that bear the statement out, wholly or in part.
+A row of the file has a statement, the sentences that it names or is cited from, by their offsets, and from each
+pass a label and the places of those sentences that bear the statement out, wholly or in part.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from posology.types import Answer
+from tests.support import recorded
+from tests.support.recorded import key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,21 +55,15 @@ def _write(rows: Iterable[Row]) -> None:
 
 async def _answers(library: Library) -> list[tuple[Row, Answer]]:
     """Return the recordings that give an answer, and the answers."""
-    from tests.support import recorded
-
     found = []
     for row in recorded.rows():
         passages = library.passages(row)
         if passages is None or row["way"] == recorded.CELLS or "error" in row["outcome"]:
             continue
-        outcome = await recorded.replayed(row, library.asked[_key(row)], passages)
+        outcome = await recorded.replayed(row, library.asked[key(row)], passages)
         if isinstance(outcome, Answer):
             found.append((row, outcome))
     return found
-
-
-def _key(row: Row) -> str:
-    return f"{row['set']}/{row['id']}"
 
 
 def _words(answer: Answer, one: Statement) -> str:
@@ -85,22 +81,22 @@ def _named(answer: Answer, one: Statement) -> tuple[list[Span], list[Span]]:
 async def sample(library: Library, count: int) -> list[Row]:
     """Return the labelled rows, and as many new ones as make ``count``, at most two for a question and model."""
     found = known()
-    have = {(row["model"], _key(row), row["text"]) for row in found}
-    asked = Counter((row["model"], _key(row)) for row in found)
+    have = {(row["model"], key(row), row["text"]) for row in found}
+    asked = Counter((row["model"], key(row)) for row in found)
     new = []
     for row, answer in await _answers(library):
         for one in answer.statements:
             kept, refused = _named(answer, one)
             text = _words(answer, one)
-            if (row["model"], _key(row), text) in have or not kept + refused:
+            if (row["model"], key(row), text) in have or not kept + refused:
                 continue
-            have.add((row["model"], _key(row), text))
+            have.add((row["model"], key(row), text))
             about = {name: row[name] for name in ("model", "way", "set", "id")}
             new.append(about | {"text": text, "named": sorted(kept + refused), "passes": []})
-    new.sort(key=lambda row: zlib.crc32(f"{row['model']} {_key(row)} {row['text']}".encode()))
+    new.sort(key=lambda row: zlib.crc32(f"{row['model']} {key(row)} {row['text']}".encode()))
     for row in new:
-        asked[row["model"], _key(row)] += 1
-        if len(found) < count and asked[row["model"], _key(row)] <= _MOST:
+        asked[row["model"], key(row)] += 1
+        if len(found) < count and asked[row["model"], key(row)] <= _MOST:
             found.append(row)
     return found
 
@@ -110,7 +106,7 @@ def show(rows: Sequence[Row], library: Library, number: int) -> Iterator[str]:
     for at, row in enumerate(rows):
         if len(row["passes"]) >= number:
             continue
-        yield f"\n#{at} [{row['set']}] {library.asked[_key(row)].question}\n  {row['text']}"
+        yield f"\n#{at} [{row['set']}] {library.asked[key(row)].question}\n  {row['text']}"
         for place, (passage, start, end) in enumerate(row["named"]):
             yield f"   {place}) {passage}: {library.documents[passage].text[start:end]}"
 
@@ -121,8 +117,8 @@ class Seen:
 
     #: of :data:`LABELS`, by the last pass
     label: str
-    #: whether all passes say the same
-    agreed: bool
+    #: whether all passes say the same; ``None``: there was one
+    agreed: bool | None
     #: of each sentence: whether it bears the statement out, and whether it stands
     sentences: tuple[tuple[bool, bool], ...]
     #: ``None``: the statement is not shown any more
@@ -132,19 +128,21 @@ class Seen:
 async def seen(rows: Sequence[Row], library: Library) -> list[Seen]:
     """Return the labelled statements as the product reads their replies today."""
     answers = {
-        (row["model"], row["way"], _key(row)): answer for row, answer in await _answers(library)
+        (row["model"], row["way"], key(row)): answer for row, answer in await _answers(library)
     }
     found = []
     for row in rows:
         if not row["passes"]:
             continue
         last = row["passes"][-1]
-        answer = answers.get((row["model"], row["way"], _key(row)))
+        answer = answers.get((row["model"], row["way"], key(row)))
         kept, support = _today(answer, row["text"])
         found.append(
             Seen(
                 label=last["label"],
-                agreed=all(one == last for one in row["passes"]),
+                agreed=all(one == last for one in row["passes"])
+                if len(row["passes"]) > 1
+                else None,
                 sentences=tuple(
                     (place in last["right"], tuple(span) in kept)
                     for place, span in enumerate(row["named"])
@@ -167,9 +165,10 @@ def _today(answer: Answer | None, text: str) -> tuple[set[Span], SentenceSupport
 
 def report(found: Sequence[Seen]) -> str:
     """Return the tables as Markdown."""
+    twice = [one.agreed for one in found if one.agreed is not None]
     sentences = Counter(pair for one in found for pair in one.sentences)
     lines = [
-        f"{len(found)} statements; both passes agree on {sum(one.agreed for one in found)}.",
+        f"{len(found)} statements, {len(twice)} read twice; both passes agree on {sum(twice)}.",
         "",
         "| named sentences | stand | dropped |",
         "| --- | --- | --- |",
@@ -195,8 +194,6 @@ def report(found: Sequence[Seen]) -> str:
 
 def main() -> None:
     """Parse the arguments and run the command."""
-    from tests.support import recorded
-
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -25,6 +25,7 @@ from strategies.support.lexicon import only_asks
 from strategies.support.rules import (
     LEAST_SHARED,
     around_of,
+    completed,
     denies_like,
     failures,
     guarded,
@@ -59,9 +60,8 @@ class Claim:
     @property
     def subject(self) -> str:
         """Return what a sentence must be on: of a claim such as "Yes.", the question, if that has words to go by."""
-        if len(stems(self.text)) >= LEAST_SHARED or len(stems(self.question)) < LEAST_SHARED:
-            return self.text
-        return f"{self.question} {self.text}"
+        told = len(stems(self.question)) >= LEAST_SHARED
+        return completed(self.text, self.question) if told else self.text
 
     def is_told(self, sentence: str) -> bool:
         """Return whether a sentence is on the claim's subject, and says more than what a study set out to find."""
@@ -276,6 +276,8 @@ def _bearing(
 
 def _telling(claim: str, kept: Sequence[Citation]) -> tuple[Citation, ...]:
     """Return the citations without those beside the point, which have little of a claim and nothing that the others lack."""
+    if len(kept) < 2:
+        return tuple(kept)
     wanted = {*stems(claim), *figures(claim)}
     have = {one: wanted & {*stems(one.quote), *figures(one.quote)} for one in kept}
     needed = dict(have)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from posology.index.embedders.sentence_transformer import heading
-from posology.reading.pair_model import PairModel
-from posology.reading.pairs import Pair, pairs
+from posology.reading.pair_model import PairModel, tempered
+from posology.reading.pairs import Pair, claimed, pairs
 from posology.types import Excerpt, Reading, Sentence
 
 if TYPE_CHECKING:
@@ -125,16 +125,9 @@ class CrossEncoder:
         """
         if not given:
             return np.zeros((0, 3), np.float32)
-        inputs = [
-            pairs(claim, text, [Sentence(start=0, end=len(text))])[0] for claim, text in given
-        ]
-        logits = np.stack([one.text[SUPPORT] for one in self.scores(inputs)])
-        scaled = logits / self.calibration.temperature + np.array(
-            self.calibration.offsets, np.float32
-        )
-        odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        found: NDArray[np.float32] = (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32)
-        return found
+        scores = self.scores([claimed(claim, text) for claim, text in given])
+        logits = np.stack([one.text[SUPPORT] for one in scores])
+        return tempered(logits, self.calibration.temperature, self.calibration.offsets)
 
     def scores(self, inputs: Sequence[Pair]) -> list[Scores]:
         """Return the raw outputs of inputs."""

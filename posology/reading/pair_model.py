@@ -10,6 +10,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from posology.cancellation import checkpoint
 from posology.index.embedders.onnx.forward import open_session
 from posology.index.embedders.packaged import words
@@ -17,11 +19,20 @@ from posology.index.embedders.windows import batches
 from posology.reading.pairs import LIMIT, Pair, padded
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 #: padded tokens of a forward pass
 TOKENS = 2_048
+
+
+def tempered(
+    logits: NDArray[np.float32], temperature: float, offsets: Sequence[float]
+) -> NDArray[np.float32]:
+    """Return the probabilities of calibrated logits, both of shape ``(n, classes)``."""
+    scaled = logits / temperature + np.array(offsets, np.float32)
+    odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    found: NDArray[np.float32] = (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32)
+    return found
 
 
 class PairModel:

@@ -16,11 +16,10 @@ from tokenizers import Tokenizer
 
 from posology.hub import PACKAGED
 from posology.index.embedders.windows import cut
+from posology.types import Sentence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from posology.types import Sentence
 
 #: maximum tokens of an input, special tokens included
 LIMIT = 320
@@ -96,6 +95,11 @@ def pairs(
         )
         for w in windows
     ]
+
+
+def claimed(claim: str, text: str) -> Pair:
+    """Return a claim and a text as one input; of a text that is too long, the beginning."""
+    return pairs(claim, text, [Sentence(start=0, end=len(text))])[0]
 
 
 def padded(

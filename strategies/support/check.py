@@ -36,15 +36,13 @@ from posology.types import (
 )
 from strategies.compression.checked import stems
 from strategies.support.inventions import Shown, invented
-from strategies.support.rules import around_of, failures, repeats
+from strategies.support.rules import around_of, completed, failures, repeats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Probabilities of support and of contradiction from which on a judge's word counts. Between them it abstains.
 SUPPORTED, CONTRADICTED = 0.5, 0.5
-#: content words of a sentence below which it says something only together with its question: "Yes."
-_FULL = 2
 #: share of a sentence's content words that a refused quote has, at least, to be compared with it
 _ALIKE = 0.5
 _BRACKETS = re.compile(r"\s*\[([^\[\]]*)\]")
@@ -220,7 +218,7 @@ def _pairs(case: _Case, question: str, excerpts: Mapping[str, Excerpt]) -> list[
     """Return what a judge is to read: the sentence beside each quote with its neighbours, and beside all quotes."""
     if case.literal or not case.quotes:
         return []
-    claim = case.text if len(stems(case.text)) >= _FULL else f"{question} {case.text}"
+    claim = completed(case.text, question)
     texts = [neighbourhood(one, excerpts[one.passage_id]) for one in case.quotes]
     if len(texts) > 1:
         texts.append(" ".join(one.quote for one in case.quotes))

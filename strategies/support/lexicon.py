@@ -151,16 +151,16 @@ def nearly_denies(text: str) -> bool:
 
 
 _STUDY = (
-    "(?:evaluat|determin|assess|investigat|examin|explor|compar|stud|test|analy[sz]|ascertain|measur|characteri[sz]|"
+    "(?:evaluat|determin|assess|investigat|examin|explor|compar|test|analy[sz]|ascertain|measur|characteri[sz]|"
     "describ|establish|estimat|find out|review|clarif|elucidat|quantif|validat|verif|define)"
 )
 #: how a sentence begins that says what a study set out to find
 _ASKS = (
     r"\W*(?:(?:background|objectives?|aims?|purpose|introduction|context)\b\W*)*(?:"
-    rf"to (?:\w+ly )?(?:{_STUDY}|identif|develop|understand|know|see|learn|report|confirm|demonstrat|show)\w*|"
+    rf"to (?:\w+ly )?(?:{_STUDY}|stud|identif|develop|understand|know|see|learn|report|confirm|demonstrat|show)\w*|"
     r"(?:the |our )?(?:\w+ )?(?:aim|objective|purpose|goal)s? (?:of|was|were|is|are)\b|"
     r"(?:the authors?|we|(?:this|the (?:present|current)|our) \w+)(?: (?:was|were))? "
-    rf"(?:\w+ly )?(?:aim|sought|set out|hypothesi|wanted|wish|intend|design|{_STUDY})\w*)"
+    rf"(?:\w+ly )?(?:aim|sought|set out|hypothesi|wanted|wish|intend|design|stud|{_STUDY})\w*)"
 )
 #: what is found, behind it
 _FOUND = (
@@ -170,7 +170,7 @@ _FOUND = (
 #: what a claim says that is on the question of a study
 _ASKED = (
     r"\b(?:aim|objective|purpose|goal|whether|plan|protocol|design|sought|set out|look(?:ed|s)? at|hypothesi|ask|question|"
-    rf"{_STUDY.replace('|stud|', '|studied|')})"
+    rf"studied|{_STUDY})"
 )
 
 
@@ -178,6 +178,7 @@ def only_asks(claim: str, sentence: str) -> bool:
     """Return whether a sentence says what a study set out to find, and a claim says that it is so."""
     return (
         re.match(_ASKS, sentence, re.IGNORECASE) is not None
+        # behind a heading such as "AIM."
         and re.search(_FOUND, sentence[5:]) is None
         and re.search(_ASKED, claim, re.IGNORECASE) is None
     )

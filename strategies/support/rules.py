@@ -69,6 +69,11 @@ def repeats(claim: str, quotes: Sequence[str]) -> bool:
     return any(isinstance(locate(claim, quote), Span) for quote in quotes)
 
 
+def completed(claim: str, question: str) -> str:
+    """Return a claim, behind its question if it says something only together with it: "Yes."."""
+    return claim if len(stems(claim)) >= LEAST_SHARED else f"{question} {claim}"
+
+
 def touches(claim: str, sentence: str) -> bool:
     """Return whether a sentence is on the subject of a claim: it shares words, or a number."""
     wanted = stems(claim)

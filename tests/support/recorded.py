@@ -63,6 +63,11 @@ class Library:
         return known if digest(known) == row["data"] else None
 
 
+def key(row: Row) -> str:
+    """Return the name of a row's question among all sets."""
+    return f"{row['set']}/{row['id']}"
+
+
 def digest(passages: list[Passage]) -> str:
     """Return the digest of passages' texts, by which a row knows that they are the same."""
     return hashlib.sha256("\0".join(one.text for one in passages).encode()).hexdigest()[:12]
@@ -100,7 +105,7 @@ async def outcome(row: Row, known: Library) -> Row:
         if row["way"] == CELLS:
             reading = Reading(fields=PICO, model=MODEL)
             return _cells(await reading(Paper.of(passages), _replies(row)))
-        return summary(await replayed(row, known.asked[f"{row['set']}/{row['id']}"], passages))
+        return summary(await replayed(row, known.asked[key(row)], passages))
     except PosologyError as error:
         return {"error": type(error).__name__}
 

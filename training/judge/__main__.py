@@ -41,7 +41,7 @@ def main() -> None:
     if given.write and (given.limit is not None or given.without):
         parser.error("--limit and --without train a trial only: omit --write")
     given.work.mkdir(parents=True, exist_ok=True)
-    every = [one for one in lessons(given.data) if one.origin not in given.without or one.written]
+    every = list(lessons(given.data))
     learned = [one for one in every if one.part == "train" and one.origin not in given.without]
     if given.limit is not None:
         learned = learned[:: max(1, len(learned) // given.limit)]
@@ -50,7 +50,7 @@ def main() -> None:
     print(f"{len(learned)} lessons, {len(schedule(learned, recipe))} steps", flush=True)
     train(model, learned, words, recipe, given.work)
     sets = aside(every, "dev") | {
-        name: [one for one in every if one.origin == name] for name in given.without
+        name: [one for one in every if one.origin == name and one.written] for name in given.without
     }
     calibrating = [one for name in sets if name not in given.without for one in sets[name]]
     file = packaged(model, learned, calibrating, words, given.bits)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from posology.index.embedders.onnx.export import traced
 from posology.index.embedders.onnx.forward import WordVectors
-from posology.reading.judge import CALIBRATION, Calibration, Judge
+from posology.reading.judge import Calibration, Judge
 from training.judge.cases import UNSUPPORTED, Lesson
 from training.judge.training import JudgeModel, read
-from training.reader.calibration import even, softmax
+from training.reader.calibration import even, softmax, with_calibration
 from training.reader.model import sample_batch
-from training.reader.training import quantised
+from training.reader.training import observable, quantised
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: lessons by which the scales of the integers are chosen
-_OBSERVED = 256
 
 
 def packaged(
@@ -39,19 +36,12 @@ def packaged(
         words: vectors of words.
         bits: of a weight; 8 saturates old CPUs.
     """
-    import onnx
-
     exact = traced(
         model.eval(), sample_batch(int(model.encoder.config.hidden_size)), {"stances": {0: "rows"}}
     )
-    picked = np.random.default_rng(0).choice(
-        len(learned), min(_OBSERVED, len(learned)), replace=False
-    )
-    file = quantised(exact, [read(learned[i]) for i in picked], words, bits)
-    made: Any = onnx.load_from_string(file)
-    onnx.helper.set_model_props(made, {CALIBRATION: fitted(Judge(file), dev).dump()})
-    content: bytes = made.SerializeToString()
-    return content
+    observed = [read(learned[i]) for i in observable(len(learned))]
+    file = quantised(exact, observed, words, bits)
+    return with_calibration(file, fitted(Judge(file), dev).dump())
 
 
 def fitted(judge: Judge, dev: Sequence[Lesson]) -> Calibration:

@@ -20,8 +20,7 @@ from torch.nn import functional
 
 from posology.errors import InputError
 from posology.index.embedders.onnx.forward import WordVectors
-from posology.reading.judge import judged
-from posology.reading.pairs import Pair
+from posology.reading.pairs import Pair, claimed
 from training.judge.cases import (
     GENERAL,
     SUPPORTS,
@@ -90,7 +89,7 @@ def make(seed: int, config: Any = None) -> JudgeModel:
 def read(one: Lesson) -> Pair:
     """Return a lesson as model input: the claim, then title, sentence before, and text."""
     title = f"{one.title}. " if one.title else ""
-    return judged(one.claim, f"{title}{one.before} {one.text}".lstrip())
+    return claimed(one.claim, f"{title}{one.before} {one.text}".lstrip())
 
 
 def loss(logits: Tensor, stances: Sequence[int]) -> Tensor:

@@ -49,10 +49,6 @@ def calibrated(file: bytes, dev: Sequence[Lesson]) -> tuple[bytes, dict[str, Any
         temperature=temperature,
         offsets=offsets,
     )
-    import onnx
-
-    made = onnx.load_from_string(file)
-    onnx.helper.set_model_props(made, {CALIBRATION: fitted.dump()})
     guessed = (logits / temperature + np.array(offsets)).argmax(axis=1)
     report = {
         "sentence": fitted.sentence,
@@ -61,7 +57,17 @@ def calibrated(file: bytes, dev: Sequence[Lesson]) -> tuple[bytes, dict[str, Any
         "offsets": offsets,
         "dev_accuracy_of_support": float((guessed == stances).mean()),
     }
-    return made.SerializeToString(), report
+    return with_calibration(file, fitted.dump()), report
+
+
+def with_calibration(file: bytes, calibration: str) -> bytes:
+    """Return a model's file with its calibration, as JSON, in the metadata."""
+    import onnx
+
+    made: Any = onnx.load_from_string(file)
+    onnx.helper.set_model_props(made, {CALIBRATION: calibration})
+    content: bytes = made.SerializeToString()
+    return content
 
 
 def _first(one: Lesson) -> Pair:

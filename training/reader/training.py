@@ -48,6 +48,8 @@ RATE, HEAD_RATE = 1.5e-4, 1e-3
 WARM = 0.06
 #: lessons among which lengths are sorted
 SORTED = 640
+#: lessons by which the scales of integers are chosen, at most
+_OBSERVED = 256
 #: how often lessons of small sets are learned, others once
 TIMES = {
     ("healthver", True): 3,
@@ -202,6 +204,11 @@ def save(path: Path, state: dict[str, Any]) -> None:
     new.replace(path)
 
 
+def observable(lessons: int) -> NDArray[np.int64]:
+    """Return the places of those lessons by which the scales of integers are chosen."""
+    return np.random.default_rng(0).choice(lessons, min(_OBSERVED, lessons), replace=False)
+
+
 def quantised(
     exact: bytes, inputs: Sequence[Pair], words: WordVectors | NDArray[np.float32], bits: int
 ) -> bytes:
@@ -257,8 +264,8 @@ def main() -> None:
     words = word_vectors()
     model = make(recipe.seed)
     train(model, examples, words, recipe, given.work)
-    picked = np.random.default_rng(0).choice(len(examples), min(256, len(examples)), replace=False)
-    file = quantised(export(model), [examples[i].pair for i in picked], words, given.bits)
+    observed = [examples[i].pair for i in observable(len(examples))]
+    file = quantised(export(model), observed, words, given.bits)
     file, report = calibrated(file, [one for one in found if one.part == "dev"])
     print(json.dumps(report, indent=1))
     (given.work / FILE).write_bytes(file)

@@ -66,6 +66,8 @@ _COUNTED = re.compile(
     r"[\s-]+(?!(?:of|another|that|which|who|whose|is|are|was|were|has|have|had|can|may|might|must|should|could|would|will|did|"
     r"does|do|not|in(?!\s+(?:\d|two|three|four|five|six|seven|eight|nine|ten))|on|with|from|by|for|at|than|as|when|where|after|before|under)\b)[^\W_]|\s*[%°]|\s*/"
 )
+#: code points before "one" that are read
+_BEFORE = 40
 _NOBODY = re.compile(r"\b(?:no|any|every|each|another|other|some|this|that)[\s-]+$")
 
 
@@ -102,9 +104,9 @@ def numerals_of(text: str) -> Iterator[Numeral]:
 
 def _is_pronoun(text: str, one: re.Match[str]) -> bool:
     """Return whether "one" stands for a thing or a person: "than a conventional one", "one of them", "no one died"."""
-    return (
-        _COUNTED.match(text, one.end()) is None or _NOBODY.search(text, 0, one.start()) is not None
-    )
+    start = one.start()
+    nobody = _NOBODY.search(text, max(0, start - _BEFORE), start)
+    return nobody is not None or _COUNTED.match(text, one.end()) is None
 
 
 def shifted(value: Decimal, power: int) -> Decimal:
