@@ -56,6 +56,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "copied": {"strategy": "direct", "quotes": "copied"},
     "briefcontext": {"strategy": "briefcontext", "partition_size": 2},
     "repair": {"strategy": "direct", "support": "repair"},
+    "judge": {"strategy": "direct", "support": "model"},
 }
 PLAIN, CELLS, PEER = "plain", "cells", "paper-qa"
 #: output tokens of the plain RAG's reply

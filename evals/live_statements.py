@@ -20,15 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.models import Models
+from orchestrator.question.supporting import no_judge
 from posology.types import Answer
 from tests.support import recorded
 from tests.support.recorded import key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from posology.seams import SupportJudge
     from posology.types import SentenceSupport, Statement
     from tests.support.recorded import Library
+
+    Judge = Callable[[], SupportJudge | None]
 
 FILE = Path(__file__).parent / "data" / "statements.jsonl"
 LABELS = ("supported", "not", "contradicted")
@@ -53,14 +58,14 @@ def _write(rows: Iterable[Row]) -> None:
     )
 
 
-async def _answers(library: Library) -> list[tuple[Row, Answer]]:
+async def _answers(library: Library, judge: Judge = no_judge) -> list[tuple[Row, Answer]]:
     """Return the recordings that give an answer, and the answers."""
     found = []
     for row in recorded.rows():
         passages = library.passages(row)
         if passages is None or row["way"] == recorded.CELLS or "error" in row["outcome"]:
             continue
-        outcome = await recorded.replayed(row, library.asked[key(row)], passages)
+        outcome = await recorded.replayed(row, library.asked[key(row)], passages, judge)
         if isinstance(outcome, Answer):
             found.append((row, outcome))
     return found
@@ -125,10 +130,11 @@ class Seen:
     support: SentenceSupport | None
 
 
-async def seen(rows: Sequence[Row], library: Library) -> list[Seen]:
+async def seen(rows: Sequence[Row], library: Library, judge: Judge = no_judge) -> list[Seen]:
     """Return the labelled statements as the product reads their replies today."""
     answers = {
-        (row["model"], row["way"], key(row)): answer for row, answer in await _answers(library)
+        (row["model"], row["way"], key(row)): answer
+        for row, answer in await _answers(library, judge)
     }
     found = []
     for row in rows:
@@ -201,6 +207,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=recorded.DATA)
     parser.add_argument("--count", type=int, default=200, help="statements of the file")
     parser.add_argument("--number", type=int, default=1, help="show: what has fewer passes")
+    parser.add_argument("--judge", action="store_true", help="report: with the packaged judge")
     args = parser.parse_args()
     library = recorded.library(args.data)
     if args.command == "sample":
@@ -208,7 +215,8 @@ def main() -> None:
     elif args.command == "show":
         print("\n".join(show(known(), library, args.number)))
     else:
-        print(report(asyncio.run(seen(known(), library))))
+        judge = Models(None).judge if args.judge else no_judge
+        print(report(asyncio.run(seen(known(), library, judge))))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
-"""Measures the check of support on claims aside: citations, verdicts, calibration.
+"""Measures the check of support on claims aside: what is said of right, wrong and silent ones, and the judge's calibration.
 
-Usage: ``python -m evals.support [--data PATH] [--rules]``.
+Usage: ``python -m evals.support [--data PATH] [--part dev|test] [--judge FILE ...] [--rules]``.
 
-On SciFact and HealthVer, claims of documents that neither training nor calibration of the judge has seen:
+Claims of documents that neither training nor calibration of the judge has seen: those written beside abstracts
+(``claims``), SciFact's beside each marked rationale, HealthVer's beside its evidence. Each is checked as a sentence of an
+answer that cites these sentences. For each set:
 
-- citations: of the sentences of an abstract that a SciFact claim cites, those that are called supported for it, beside the
-  rationales that people marked as its support; precision counts a neighbour within a marked group as right;
-- verdicts: supports, contradicts, says nothing; balanced accuracy is the mean recall of the three, with the judge's
-  likeliest verdict;
-- calibration: expected calibration error of the probability of that verdict, in ten bins of equal width (Naeini et al.
-  2015), and the share on which the check abstains (``unclear``);
-- rules: the share of claims with gold support, of all parts, that fail each rule.
+- the judge alone: balanced accuracy of *supports* at probability .5 (mean of recall and specificity), expected calibration
+  error of that probability in ten bins of equal width (Naeini et al. 2015);
+- as shown, by rules and judge with its limits: recall and precision of *supported* and of *contradicted*, right claims that
+  are called contradicted, and wrong or silent ones that are called supported;
+- of the written claims, both by kind of error and by writer.
 
-Intervals are 95 % bootstrap intervals over documents (SciFact) or claims (HealthVer).
+Intervals are 95 % bootstrap intervals over documents (HealthVer: claims).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ import numpy as np
 
 from orchestrator.environment import prepare_libraries
 from orchestrator.models import Models
+from posology.reading.judge import Judge
 from posology.seams import SupportJudge
 from posology.text.sentences import split
 from posology.types import (
@@ -42,25 +43,33 @@ from posology.types import (
     Stance,
     Statement,
 )
-from strategies.support.check import checked, neighbourhood
+from strategies.support.check import checked
 from training.gold import rows
+from training.judge.cases import HEALTHVER, WRITTEN
 from training.pruner_cases import CLAIMS, POOL, fine_starts, part_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-HEALTHVER = "healthver_dev.jsonl.gz"
-FILES = (CLAIMS, POOL, HEALTHVER)
+    Measure = Callable[[NDArray[np.float64]], float]
+
+FILES = (CLAIMS, POOL, HEALTHVER, WRITTEN)
 _DRAWS = 2_000
 _BINS = 10
-_STANCES = list(Stance)
 _LABELS = {"Supports": Stance.SUPPORTS, "Refutes": Stance.CONTRADICTS, "Neutral": Stance.SILENT}
+_KINDS = {
+    "supports": Stance.SUPPORTS,
+    "contradicts": Stance.CONTRADICTS,
+    "silent": Stance.SILENT,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Gold:
     """A claim, sentences of a document, and what people say that they say of it."""
 
+    #: name of its set
+    origin: str
     #: unit of the bootstrap
     document: str
     claim: str
@@ -68,8 +77,17 @@ class Gold:
     #: places of the sentences that are cited for the claim, from 0
     cited: tuple[int, ...]
     stance: Stance
-    #: whether neither training nor calibration has seen it
-    aside: bool
+    #: ``train``, ``dev`` or ``test``
+    part: str
+    #: kind of the error of a contradicted claim
+    how: str = ""
+    #: number of its writer; 0: unknown
+    writer: int = 0
+
+    @property
+    def aside(self) -> bool:
+        """Whether neither training nor calibration has seen it."""
+        return self.part == "test"
 
     @property
     def supports(self) -> bool:
@@ -102,48 +120,54 @@ class Gold:
 
 def scifact(data: Path) -> list[Gold]:
     """Return SciFact's claims with each group of rationale sentences."""
-    return [
-        replace(bare, cited=tuple(group), stance=stance)
-        for bare, groups, stance in _cited(data)
-        for group in groups
-    ]
-
-
-def sentences_of(data: Path) -> list[tuple[Gold, bool]]:
-    """Return each sentence of the documents that SciFact's claims cite, and whether it is a marked support."""
-    found = []
-    for bare, groups, stance in _cited(data):
-        marked = {i for group in groups for i in group} if stance is Stance.SUPPORTS else set()
-        found += [
-            (replace(bare, cited=(i,)), i in marked) for i in range(len(bare.excerpt.sentences))
-        ]
-    return found
-
-
-def _cited(data: Path) -> list[tuple[Gold, list[list[int]], Stance]]:
     docs = {row["id"]: row for row in rows(data / POOL) if row["source"] == "scifact"}
-    found: list[tuple[Gold, list[list[int]], Stance]] = []
+    found = []
     for row in rows(data / CLAIMS):
-        for number in map(str, row["cited_doc_ids"]):
+        for number, evidence in row["evidence"].items():
             doc = docs.get(f"scifact:{number}")
             if doc is None:
                 continue
-            evidence = row["evidence"].get(number)
             excerpt = _excerpt(doc["id"], doc.get("title") or "", doc["text"])
-            bare = Gold(
-                document=number,
-                claim=row["claim"],
-                excerpt=excerpt,
-                cited=(),
-                stance=Stance.SILENT,
-                aside=part_of(number) == "test",
-            )
-            if evidence is None:
-                found.append((bare, [], Stance.SILENT))
-                continue
             told = evidence["label"] == "SUPPORT"
-            groups = [g for g in evidence["sentences"] if g and max(g) < len(excerpt.sentences)]
-            found.append((bare, groups, Stance.SUPPORTS if told else Stance.CONTRADICTS))
+            found += [
+                Gold(
+                    origin="scifact",
+                    document=doc["id"],
+                    claim=row["claim"],
+                    excerpt=excerpt,
+                    cited=tuple(group),
+                    stance=Stance.SUPPORTS if told else Stance.CONTRADICTS,
+                    part=part_of(doc["id"]),
+                )
+                for group in evidence["sentences"]
+                if group and max(group) < len(excerpt.sentences)
+            ]
+    return found
+
+
+def written(data: Path) -> list[Gold]:
+    """Return the claims that were written beside abstracts, with their evidence."""
+    docs = {row["id"]: row for row in rows(data / POOL)}
+    found = []
+    for row in rows(data / WRITTEN):
+        doc = docs[row["id"]]
+        passage = Passage(id=doc["id"], title=doc.get("title") or "", text=doc["text"])
+        excerpt = Excerpt(passage=passage, sentences=split(doc["text"]))
+        found += [
+            Gold(
+                origin="claims",
+                document=doc["id"],
+                claim=one["claim"],
+                excerpt=excerpt,
+                cited=tuple(k - 1 for k in one["s"]),
+                stance=stance,
+                part=part_of(doc["id"]),
+                how=one.get("how", ""),
+                writer=row["writer"],
+            )
+            for kind, stance in _KINDS.items()
+            for one in row[kind]
+        ]
     return found
 
 
@@ -162,6 +186,7 @@ def healthver(data: Path) -> list[Gold]:
     """Return HealthVer's claims, each with one evidence."""
     return [
         Gold(
+            origin="healthver",
             document=row["claim"],
             claim=row["claim"],
             excerpt=Excerpt(
@@ -170,7 +195,7 @@ def healthver(data: Path) -> list[Gold]:
             ),
             cited=(0,),
             stance=_LABELS[one["label"]],
-            aside=part_of(f"healthver:{row['claim']}") == "test",
+            part=part_of(f"healthver:{row['claim']}"),
         )
         for row in rows(data / HEALTHVER)
         for one in row["evidence"]
@@ -204,10 +229,7 @@ def supports(given: Sequence[Gold], judge: SupportJudge | None) -> list[Sentence
     return found
 
 
-def over_documents(
-    values: Sequence[tuple[str, bool]],
-    measure: Callable[[NDArray[np.float64]], float] | None = None,
-) -> str:
+def over_documents(values: Sequence[tuple[str, bool]], measure: Measure | None = None) -> str:
     """Return a share with its 95 % bootstrap interval over documents.
 
     Args:
@@ -224,7 +246,7 @@ def over_documents(
 def resampled(
     documents: Sequence[str],
     rows: NDArray[np.float64],
-    measure: Callable[[NDArray[np.float64]], float],
+    measure: Measure,
 ) -> str:
     """Return a measure of rows with its 95 % bootstrap interval over documents."""
     groups: dict[str, list[int]] = defaultdict(list)
@@ -240,13 +262,6 @@ def resampled(
     ]
     low, high = np.nanpercentile(drawn, [2.5, 97.5])
     return f"{measure(rows):.3f} [{low:.3f}, {high:.3f}]"
-
-
-def balanced(given: NDArray[np.float64]) -> float:
-    """Return the mean recall of verdicts from rows of a true and a guessed one."""
-    return float(
-        np.mean([np.mean(given[given[:, 0] == s, 1] == s) for s in np.unique(given[:, 0])])
-    )
 
 
 def ece(given: NDArray[np.float64]) -> float:
@@ -268,49 +283,68 @@ def _recall(given: NDArray[np.float64]) -> float:
     return float(marked[:, 0].mean()) if len(marked) else float("nan")
 
 
-def _citations(data: Path, judge: SupportJudge | None) -> None:
-    aside = [(one, marked) for one, marked in sentences_of(data) if one.aside]
-    found = supports([one for one, _ in aside], judge)
-    table = np.array(
-        [
-            (one.backing is Backing.SUPPORTED, marked)
-            for one, (_, marked) in zip(found, aside, strict=True)
-        ],
-        float,
-    )
-    names = [one.document for one, _ in aside]
-    print(f"citations, SciFact aside, {len(aside)} sentences of {len(set(names))} documents")
-    print(f"  precision {resampled(names, table, _precision)}")
-    print(f"  recall    {resampled(names, table, _recall)}")
+def _balanced(given: NDArray[np.float64]) -> float:
+    right, called = given[:, 1] == 1, given[:, 0]
+    return float((called[right].mean() + 1 - called[~right].mean()) / 2)
 
 
-def _verdicts(name: str, given: Sequence[Gold], judge: SupportJudge) -> None:
-    texts = [
-        (one.claim, " ".join(neighbourhood(c, one.excerpt) for c in one.citations[:1]))
-        for one in given
-    ]
-    odds = judge.judge(texts)
-    truth = np.array([_STANCES.index(one.stance) for one in given])
-    guess = odds.argmax(axis=1)
+def report(given: Sequence[Gold], found: Sequence[SentenceSupport]) -> None:
+    """Print what is said of claims."""
     names = [one.document for one in given]
-    sure = odds.max(axis=1)
-    backing = supports(given, judge)
-    unclear = [(n, one.backing is Backing.UNCLEAR) for n, one in zip(names, backing, strict=True)]
-    print(f"{name}, {len(given)} cases of {len(set(names))} documents or claims")
-    print(
-        f"  balanced accuracy {resampled(names, np.stack([truth, guess], 1).astype(float), balanced)}"
-    )
-    print(
-        f"  ECE, 10 bins      {resampled(names, np.stack([sure, truth == guess], 1).astype(float), ece)}"
-    )
-    print(f"  abstains          {over_documents(unclear)}")
+    right = np.array([one.stance is Stance.SUPPORTS for one in given], float)
+    wrong = np.array([one.stance is Stance.CONTRADICTS for one in given], float)
+    supported = np.array([one.backing is Backing.SUPPORTED for one in found], float)
+    contradicted = np.array([one.backing is Backing.CONTRADICTED for one in found], float)
+    odds = np.array([np.nan if one.probability is None else one.probability for one in found])
+    judged = np.flatnonzero(~np.isnan(odds))
+    units = [names[i] for i in judged]
 
+    def line(
+        name: str, some: Sequence[str], *columns: NDArray[np.float64], measure: Measure
+    ) -> None:
+        print(f"  {name:38} {resampled(some, np.stack(columns, 1), measure)}")
 
-def _rules(name: str, given: Sequence[Gold]) -> None:
-    found = supports([one for one in given if one.supports], None)
-    counts = Counter(rule for one in found for rule in one.failed)
-    parts = ", ".join(f"{rule} {n / len(found):.3f}" for rule, n in counts.most_common())
-    print(f"rules that {len(found)} supported claims of {name} fail: {parts}")
+    counts = ", ".join(
+        f"{int(some.sum())} {name}" for name, some in (("right", right), ("wrong", wrong))
+    )
+    print(f"{given[0].origin}, {len(given)} claims ({counts}) of {len(set(names))} documents")
+    if len(judged):
+        likely, true = odds[judged], right[judged]
+        line(
+            "judge: balanced accuracy",
+            units,
+            (likely >= 0.5).astype(float),
+            true,
+            measure=_balanced,
+        )
+        line("judge: ECE of supports", units, likely, true, measure=ece)
+    line("supported: recall", names, supported, right, measure=_recall)
+    line("supported: precision", names, supported, right, measure=_precision)
+    line("contradicted: recall", names, contradicted, wrong, measure=_recall)
+    line("contradicted: precision", names, contradicted, wrong, measure=_precision)
+    line("right, called contradicted", names, contradicted, right, measure=_recall)
+    line(
+        "right, a difference or no quote",
+        names,
+        np.array([not one.stands for one in found], float),
+        right,
+        measure=_recall,
+    )
+    line("wrong, called supported", names, supported, wrong, measure=_recall)
+    if (silent := 1 - right - wrong).any():
+        line("silent, called supported", names, supported, silent, measure=_recall)
+    for how in sorted({one.how for one in given if one.how}):
+        here = np.array([one.how == how for one in given])
+        print(
+            f"  {how:26} {int(here.sum()):4}  called supported {supported[here].mean():.3f}"
+            f", contradicted {contradicted[here].mean():.3f}"
+        )
+    for writer in sorted({one.writer for one in given if one.writer}):
+        here = np.array([one.writer == writer for one in given]) & ~np.isnan(odds)
+        both = np.stack([(odds >= 0.5)[here], right[here]], 1).astype(float)
+        print(
+            f"  writer {writer}: judge's balanced accuracy {_balanced(both):.3f} ({int(here.sum())})"
+        )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -321,6 +355,8 @@ def main(argv: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--part", choices=("dev", "test"), default="test")
+    parser.add_argument("--judge", type=Path, nargs="*", help="files in place of the packaged one")
     parser.add_argument("--rules", action="store_true", help="without the judge")
     options = parser.parse_args(argv)
     if missing := [name for name in FILES if not (options.data / name).exists()]:
@@ -328,28 +364,16 @@ def main(argv: list[str] | None = None) -> int:
             f"{options.data} has no {missing[0]}. Pass --data with the folder of the data sets."
         )
     prepare_libraries()
-    judge = None if options.rules else judge_of()
-    print(f"judge: {'none, rules alone' if judge is None else judge.name}")
-    _rules("SciFact", scifact(options.data))
-    _rules("HealthVer", healthver(options.data))
-    _citations(options.data, judge)
-    if judge is not None:
-        rationales = [one for one in _told(options.data) if one.aside]
-        verdicts = [one for one in healthver(options.data) if one.aside]
-        _verdicts("SciFact aside", rationales, judge)
-        _verdicts("HealthVer aside", verdicts, judge)
-        _verdicts("both", [*rationales, *verdicts], judge)
+    judges: list[SupportJudge | None] = [None] if options.rules else [judge_of()]
+    if options.judge:
+        judges = [Judge(one.read_bytes()) for one in options.judge]
+    sets = [some(options.data) for some in (written, scifact, healthver)]
+    for judge in judges:
+        print(f"judge: {'none, rules alone' if judge is None else judge.name}")
+        for every in sets:
+            given = [one for one in every if one.part == options.part]
+            report(given, supports(given, judge))
     return 0
-
-
-def _told(data: Path) -> list[Gold]:
-    """Return SciFact's rationales, and of each document that says nothing of a claim its middle sentence."""
-    silent = [
-        replace(bare, cited=(len(bare.excerpt.sentences) // 2,))
-        for bare, groups, _ in _cited(data)
-        if not groups and bare.excerpt.sentences
-    ]
-    return [*scifact(data), *silent]
 
 
 if __name__ == "__main__":

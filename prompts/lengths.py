@@ -10,7 +10,7 @@ from posology.types import QuoteForm, Stage
 
 #: Bounds of stages that quote nothing, estimates. Rewriters are bounded by the words that they ask for, see
 #: :func:`text_tokens`.
-_UNQUOTED = {Stage.COMPRESS: 512, Stage.LABEL: 256}
+_UNQUOTED = {Stage.COMPRESS: 512, Stage.LABEL: 256, Stage.JUDGE: 128}
 #: Tokens of a whole reply, its JSON included, by the form of quotes: above the 99th percentile of replies that
 #: ``python -m evals.replies`` puts together, which names what it found. Tight, since a call is paid for in advance
 #: at its most. Reasoning before the reply comes on top.

@@ -141,13 +141,13 @@ async def estimate(plan: Plan, folder: Folder, terms: Terms, found: Open) -> Eva
     estimator = make_estimator(terms.settings, found.connections, found.service.compressors)
     todo = left(plan, folder)
     for item in todo:
-        estimator.check(item.request.model, tier_of(item.request.tier))
+        estimator.check(*item.request.models, tier=tier_of(item.request.tier))
 
     async def price(item: Item) -> Estimate | None:
         """Return the estimate of a question; ``None``: neither its model nor its vector costs anything."""
         request, pipeline = _pinned(item, found), found.service.pipeline
         before = await pipeline.unpaid(request.query, terms.tenant)
-        if estimator.free(request.model) and not before:
+        if estimator.free(*request.models) and not before:
             return None
         # without a stored vector of a paid embedder, passages are found by words
         prepared = await pipeline.prepare(request, spend=Spend(tenant=terms.tenant, blind=True))

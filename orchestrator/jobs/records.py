@@ -205,7 +205,7 @@ def _estimate(saved: int, made: Sequence[Attempt]) -> Decimal | None:
     """Return the savings at the mean cost of the calls that were made; the reduce counts as one of them."""
     if not saved:
         return Decimal(0)
-    unlike = (Stage.REDUCE, Stage.EMBED)
+    unlike = (Stage.REDUCE, Stage.EMBED, Stage.JUDGE)
     alike = [a for a in made if a.outcome is Outcome.OK and a.stage not in unlike]
     known = [a.cost for a in alike if a.cost is not None]
     if not known or len(known) < len(alike):

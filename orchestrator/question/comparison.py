@@ -220,7 +220,7 @@ class Comparison:
         request = row.request.to_request(self._settings)
         try:
             # before anything is retrieved
-            self._estimator.check(request.model, tier_of(request.tier))
+            self._estimator.check(*request.models, tier=tier_of(request.tier))
         except UnpricedModel as error:
             return error_body(error, None)
         try:
@@ -253,6 +253,7 @@ class Comparison:
             decision.dose,
             partition_size=request.partition_size,
             repair=request.repairs,
+            judge=request.judge,
         )
         return Given(decision=decision, estimate=estimate)
 

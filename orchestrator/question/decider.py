@@ -16,6 +16,7 @@ from orchestrator.settings import DEFAULT_COMPRESSOR
 from policies.fixed import Fixed
 from policies.specs import parse
 from posology.errors import HeadroomReserved
+from posology.llm.models.families import tier_of
 from posology.types import (
     Balance,
     Decision,
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 #: answers
 PROMPTS = ("answer", "extract", "reduce")
 ANSWERING = ("answer", "extract_answer", "reduce_answers")
-#: prompt of the repair of an answer
-REPAIR = "repair"
+#: prompts of the repair of an answer, and of its judgement by a model
+REPAIR, JUDGE = "repair", "judge"
 #: name of the digest of a user's own templates, among the versions of a decision
 OWN_PROMPTS = "prompts"
 
@@ -159,6 +160,9 @@ class Decider:
             PolicyMismatch: the Q-table does not fit the index.
         """
         policy = self.policy(request)
+        if request.judge is not None and self._estimator is not None:
+            # before the answer is paid for
+            self._estimator.check(request.judge, tier=tier_of(request.tier))
         left, quote = await self._money(request, retrieval, remaining)
         situation = Situation(
             query=request.query,
@@ -187,6 +191,7 @@ class Decider:
                 quotes=request.quotes,
                 partitions=request.partitions,
                 repairs=request.repairs,
+                judged=request.judge is not None,
                 own=request.prompts,
             ),
         )
@@ -201,6 +206,7 @@ class Decider:
         quotes: QuoteForm,
         partitions: PartitionMode = "extract",
         repairs: bool = False,
+        judged: bool = False,
         own: str | None = None,
     ) -> Mapping[str, str]:
         """Return the versions of everything that a decision depends on, by name.
@@ -213,6 +219,7 @@ class Decider:
             quotes: how replies name their evidence.
             partitions: what BriefContext asks of each partition.
             repairs: whether sentences that are not supported are sent back, by a prompt of their own.
+            judged: whether a language model judges the sentences, by a prompt of its own.
             own: digest of the user's own templates; ``None``: the packaged ones.
 
         Raises:
@@ -226,7 +233,7 @@ class Decider:
             found["prices"] = prices
         named = PROMPTS if partitions == "extract" else ANSWERING
         prompts = tuple(form(name, quotes) for name in named)
-        prompts += (REPAIR,) * repairs
+        prompts += (REPAIR,) * repairs + (JUDGE,) * judged
         compresses = takes_compressor(decision.strategy)
         # whole passages may be the result of weighing a compressor
         name = (
@@ -243,7 +250,7 @@ class Decider:
         self, request: Request, retrieval: Retrieval
     ) -> Callable[[Dose], Saving | None] | None:
         estimator = self._estimator
-        if estimator is None or request.strategy is not None or estimator.free(request.model):
+        if estimator is None or request.strategy is not None or estimator.free(*request.models):
             return None
         task = task_of(request, retrieval)
         return lambda dose: estimator.weighing.expected(task, dose)
@@ -252,7 +259,7 @@ class Decider:
         self, request: Request, retrieval: Retrieval, remaining: Remaining | None
     ) -> tuple[RemainingBudget | None, Callable[[Dose], Decimal] | None]:
         estimator = self._estimator
-        if remaining is None or estimator is None or estimator.free(request.model):
+        if remaining is None or estimator is None or estimator.free(*request.models):
             return None, None
         left = await remaining()
         if left is None:

@@ -72,7 +72,7 @@ class Answering:
         """Most model calls for the question, repeats excluded."""
         strategy, before = self.prepared.strategy, _steps(self.refused)
         made = 0 if strategy is None else strategy.count(self.prepared.task)
-        return len(before) + made + self.prepared.request.repairs
+        return len(before) + made + self.prepared.request.afterwards
 
     async def run(self, complete: Complete) -> Outcome:
         """Run the strategy.
@@ -109,8 +109,8 @@ class Partitioned:
     @property
     def calls(self) -> int:
         """Most model calls for the question, repeats excluded."""
-        repairs = self.prepared.request.repairs
-        return len(_steps(self.refused)) + len(self.partitions) + 1 + repairs
+        after = self.prepared.request.afterwards
+        return len(_steps(self.refused)) + len(self.partitions) + 1 + after
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from orchestrator.compressors import make_compressors
 from orchestrator.prices import price_book
 from orchestrator.question import qtables
-from orchestrator.question.decider import ANSWERING, OWN_PROMPTS, REPAIR, Decider
+from orchestrator.question.decider import ANSWERING, JUDGE, OWN_PROMPTS, REPAIR, Decider
 from orchestrator.question.embedding import Spend
 from orchestrator.question.policy_forms import (
     ChangeOutput,
@@ -190,6 +190,7 @@ class Replayer:
                 quotes=quotes,
                 partitions="answer" if answering else "extract",
                 repairs=f"prompt {REPAIR}" in decision.versions,
+                judged=f"prompt {JUDGE}" in decision.versions,
                 own=decision.versions.get(OWN_PROMPTS),
             )
         except PromptsMismatch as error:

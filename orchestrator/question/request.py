@@ -102,6 +102,8 @@ class Request:
     quotes: QuoteForm = "sentences"
     #: what follows if quotes do not support a sentence of the answer
     support: SupportMode = "mark"
+    #: model that judges in the mode ``model``; ``None``: the one that answers
+    support_model: str | None = None
     #: ``None``: the policy decides
     strategy: str | None = None
     #: share of sentences to keep, for the strategy compressed; ``None``: the compressor's own
@@ -121,6 +123,23 @@ class Request:
     def repairs(self) -> bool:
         """Whether sentences that are not supported are sent back once; the offline reader's are not checked."""
         return self.support == "repair" and parse(self.model).provider != "offline"
+
+    @property
+    def judge(self) -> str | None:
+        """Model that judges the sentences of the answer; ``None``: none does. The offline reader's are not checked."""
+        if self.support != "model" or parse(self.model).provider == "offline":
+            return None
+        return self.support_model or self.model
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Models whose calls it pays for, the one that answers first; embeddings aside."""
+        return (self.model,) if self.judge in (None, self.model) else (self.model, self.judge)
+
+    @property
+    def afterwards(self) -> int:
+        """Most calls after the one that answers."""
+        return int(self.repairs or self.judge is not None)
 
 
 def _no_nul(value: str) -> str:
@@ -286,7 +305,12 @@ class AskRequest(Sent):
     word, more tokens). Default: POSOLOGY_QUOTES, else sentences."""
     support: SupportMode | None = None
     """Treatment of sentences that their quotes do not support: mark; repair (one more call asks for a better answer); drop
-    (left out of the answer); or off (no check). Default: POSOLOGY_SUPPORT, else mark."""
+    (left out of the answer); model (one more call judges all sentences, and they are marked); or off (no check).
+    Default: POSOLOGY_SUPPORT, else mark."""
+    # left out of records where it is not given, so that a request of an older version is the same request
+    support_model: Model | None = Field(default=None, exclude_if=lambda name: name is None)
+    """Model that judges in the mode model, of the same provider as the one that answers. Default: POSOLOGY_SUPPORT_MODEL,
+    else the one that answers."""
     strategy: Text | None = None
     """Strategy: direct, compressed or briefcontext. Default: the policy decides."""
     keep: float | None = Field(default=None, ge=0, le=1)
@@ -357,6 +381,7 @@ class AskRequest(Sent):
             tier,
             self.quotes or settings.quotes,
             self.support or settings.support,
+            self.support_model or settings.support_model,
             self.prompts or own_prompts(settings),
         )
 
@@ -369,9 +394,12 @@ class AskRequest(Sent):
         tier: Lane,
         quotes: QuoteForm | None,
         support: SupportMode | None,
+        support_model: str | None,
         prompts: str | None,
     ) -> Request:
         self._check_strategy()
+        if support == "model" and support_model is not None:
+            _check_judge(support_model, model)
         _check_compressor(self.compressor, "compressor")
         _check_policy(policy)
         return Request(
@@ -387,6 +415,7 @@ class AskRequest(Sent):
             tier=tier,
             quotes=quotes or QUOTE_FORMS[0],
             support=support or SUPPORT_MODES[0],
+            support_model=None if support_model is None else str(parse(support_model)),
             strategy=self.strategy,
             keep=self.keep,
             compressor=self.compressor,
@@ -494,6 +523,7 @@ class JobRequest(AskRequest):
                 "deadline_seconds": seconds,
                 "quotes": request.quotes,
                 "support": request.support,
+                "support_model": request.support_model,
                 "policy": request.policy,
                 "prompts": request.prompts or PACKAGED,
             }
@@ -516,6 +546,7 @@ class JobRequest(AskRequest):
             self.tier or "standard",
             self.quotes,
             self.support,
+            self.support_model,
             self.prompts,
         )
 
@@ -543,6 +574,22 @@ def check_awaited(tier: Lane | None) -> None:
         raise InvalidQuery(
             f"the tier {tier} may take days, and this waits for the answer: submit the question, or use flex",
             field="tier",
+        )
+
+
+def _check_judge(judge: str, model: str) -> None:
+    """Check that a model can judge another one's answers.
+
+    Raises:
+        InvalidQuery: it is of another provider, whose calls the question does not pay for.
+        UnknownModel: the provider is unknown, or the name has no provider.
+    """
+    provider = parse(model).provider
+    if parse(judge).provider != provider:
+        raise InvalidQuery(
+            f"support_model ({judge}) must be of the same provider as the model that answers ({model}): name one of "
+            f"{provider}:",
+            field="support_model",
         )
 
 

@@ -1,8 +1,11 @@
-"""The check of every answer for support, and the repair of one that fails it: the same for all strategies and models."""
+"""The check of every answer for support, and the one call that may follow: the same for all strategies and models.
+
+The call sends sentences that are not supported back to the model (``repair``), or has a model judge all of them (``model``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from anyio import move_on_after, to_thread
@@ -18,8 +21,9 @@ from posology.errors import (
 )
 from posology.llm.models.names import parse
 from posology.seams import Complete, SupportJudge
-from posology.types import Answer, Completion, Excerpt, Finish, Repair
-from strategies.support.check import applied, checked
+from posology.types import Answer, Call, Completion, Excerpt, Finish, Repair
+from strategies.support.check import applied, cases_of, checked, supported, unread
+from strategies.support.judging import judging_call, verdicts_of
 from strategies.support.repair import (
     Recording,
     Unrecorded,
@@ -49,8 +53,9 @@ class Patience:
 class SupportCheck:
     """Answers a question, and checks whether the quotes behind each sentence support it.
 
-    The check calls no language model and spends nothing. The same answer gets the same result from the same judge, whose name
-    is recorded. In the mode ``repair``, sentences that are not supported are sent back to the model by one more call.
+    The check calls no language model and spends nothing, unless the request asks for a model's judgement. The same answer gets
+    the same result from the same judge, whose name is recorded. In the mode ``repair``, sentences that are not supported are
+    sent back to the model by one more call.
 
     Args:
         judge: loads or returns the judge, in a thread; ``None``: there is none.
@@ -77,13 +82,13 @@ class SupportCheck:
             complete: makes calls.
             request: the question, with its mode.
             excerpts: every retrieved passage, with all of its sentences.
-            patience: how long a repair may take.
+            patience: how long a repair or a judgement may take.
 
         Raises:
-            HeadroomReserved: a repair must wait for budget, and the question is requeued.
-            JobError: the job ended during a repair.
-            StoreUnavailable: no repair can be paid for, and no answer recorded.
-            PosologyError: as the strategy raises. An error of a repair costs no answer.
+            HeadroomReserved: a repair or a judgement must wait for budget, and the question is requeued.
+            JobError: the job ended meanwhile.
+            StoreUnavailable: neither can be paid for, and no answer recorded.
+            PosologyError: as the strategy raises. An error of a repair or of a judgement costs no answer.
         """
         recording = Recording(complete) if request.repairs else None
         outcome = await run(recording or complete)
@@ -95,10 +100,78 @@ class SupportCheck:
         async def check(answer: Answer) -> Answer:
             return await to_thread.run_sync(checked, answer, by_id, request.query.text, self._judge)
 
+        if request.judge is not None:
+            judged = await self._judged_by_model(outcome, by_id, request, complete, patience)
+            return applied(judged, request.support)
         found = await check(outcome)
         if recording is not None and found.support and found.support.unsupported:
             found = await _repaired(found, run, recording, check, complete, patience)
         return applied(found, request.support)
+
+    async def _judged_by_model(
+        self,
+        answer: Answer,
+        excerpts: Mapping[str, Excerpt],
+        request: Request,
+        complete: Complete,
+        patience: Patience,
+    ) -> Answer:
+        """Return an answer with the support of its sentences by a language model; without its reply, by the packaged judge."""
+        assert request.judge is not None
+        question = request.query.text
+        cases = await to_thread.run_sync(cases_of, answer, excerpts, question)
+        if cases is None:
+            return unread(answer)
+        call = judging_call(
+            cases,
+            request.query,
+            model=request.judge,
+            effort=request.effort,
+            strategy=answer.strategy,
+        )
+        if call is None:
+            return supported(answer, cases, [None] * len(cases), None)
+        said = await _afterwards(call, complete, patience)
+        if isinstance(said, Completion):
+            return supported(answer, cases, verdicts_of(cases, said), said.served_model)
+        packaged = await to_thread.run_sync(checked, answer, excerpts, question, self._judge)
+        why = {
+            Repair.UNAFFORDABLE: "The budget has no room for a model's judgement of the sentences",
+            Repair.REFUSED: "The provider's safety system declined to judge the sentences",
+            Repair.FAILED: "The call that asked a model to judge the sentences failed",
+        }[said]
+        return replace(
+            packaged, notes=(*packaged.notes, f"{why}: rules and the packaged judge did.")
+        )
+
+
+async def _afterwards(call: Call, complete: Complete, patience: Patience) -> Completion | Repair:
+    """Make the one call that may follow an answer, or return why there is no reply.
+
+    Raises:
+        HeadroomReserved: it must wait for budget, and the question is requeued.
+        JobError: the job ended meanwhile.
+        StoreUnavailable: it cannot be paid for, and no answer recorded.
+    """
+    said: Completion | None = None
+    with move_on_after(patience.seconds() if patience.seconds else None):
+        try:
+            said = await complete(call)
+        except HeadroomReserved:
+            if patience.requeued:
+                raise
+            return Repair.UNAFFORDABLE
+        except BudgetError:
+            return Repair.UNAFFORDABLE
+        except (JobError, StoreUnavailable):
+            # the job is over, or no answer can be recorded
+            raise
+        except PosologyError:
+            # a deadline, too: the first answer is paid for, and a job past its end still takes it
+            return Repair.FAILED
+    if said is None:
+        return Repair.FAILED
+    return Repair.REFUSED if said.finish is Finish.FILTERED else said
 
 
 async def _repaired(
@@ -116,26 +189,9 @@ async def _repaired(
     if not estimated(call, reply.text):
         return _kept(first, Repair.UNAFFORDABLE)
     asked = repair_call(call, reply.text, problems_of(first, call.quotes))
-    said: Completion | None = None
-    with move_on_after(patience.seconds() if patience.seconds else None):
-        try:
-            said = await complete(asked)
-        except HeadroomReserved:
-            if patience.requeued:
-                raise
-            return _kept(first, Repair.UNAFFORDABLE)
-        except BudgetError:
-            return _kept(first, Repair.UNAFFORDABLE)
-        except (JobError, StoreUnavailable):
-            # the job is over, or no answer can be recorded
-            raise
-        except PosologyError:
-            # a deadline, too: the first answer is paid for, and a job past its end still takes it
-            return _kept(first, Repair.FAILED)
-    if said is None:
-        return _kept(first, Repair.FAILED)
-    if said.finish is Finish.FILTERED:
-        return _kept(first, Repair.REFUSED)
+    said = await _afterwards(asked, complete, patience)
+    if isinstance(said, Repair):
+        return _kept(first, said)
     try:
         second = await run(recording.replaced(call, said))
     except Unrecorded:

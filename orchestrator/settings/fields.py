@@ -185,7 +185,10 @@ class Fields(BaseModel):
     word for word, which costs more tokens. Default: sentences."""
     support: SupportMode = Field(default="mark", alias="POSOLOGY_SUPPORT")
     """Treatment of sentences of an answer that their quotes do not support: `mark`; `repair` (one more call asks for a
-    better answer); `drop` (left out of the answer); or `off` (no check). Default: mark."""
+    better answer); `drop` (left out of the answer); `model` (one more call judges them, and they are marked); or `off` (no
+    check). Default: mark."""
+    support_model: str | None = Field(default=None, alias="POSOLOGY_SUPPORT_MODEL")
+    """Model that judges in the mode `model`, of the same provider as the one that answers. Default: the one that answers."""
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
     Default: false."""

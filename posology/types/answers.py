@@ -57,14 +57,14 @@ class Statement:
 
 
 class Backing(StrEnum):
-    """Verdict of the quotes behind a sentence on it. A judge alone never says that they do not support it."""
+    """Verdict of the quotes behind a sentence on it."""
 
     SUPPORTED = "supported"
-    #: the judge does not support it and no rule objects, or a rule objects to what the judge supports
+    #: the packaged judge does not support it and no rule objects, or a rule objects to what the judge supports
     UNCLEAR = "unclear"
-    #: a rule objects, or no quote stands behind it
+    #: a rule objects, no quote stands behind it, or a language model that was asked to judge finds it in none
     UNSUPPORTED = "unsupported"
-    #: a rule objects, and the judge says that its quotes contradict it
+    #: the judge says that its quotes contradict it, and a rule objects or the judge is a language model that was asked
     CONTRADICTED = "contradicted"
 
 
@@ -86,6 +86,10 @@ class Rule(StrEnum):
     POPULATION = "population"
     #: an author, a journal, a trial or a drug that no passage names
     INVENTED = "invented"
+    #: they say the opposite, to a judge whose word counts
+    OPPOSITE = "opposite"
+    #: they do not say it, to a language model that was asked to judge
+    UNSAID = "unsaid"
 
     @property
     def objects(self) -> bool:
@@ -110,6 +114,10 @@ class Difference:
                 return "the quote shares no words with the sentence"
             case Rule.INVENTED:
                 return f"no shown passage names {self.said}"
+            case Rule.OPPOSITE:
+                return "the quote seems to say the opposite"
+            case Rule.UNSAID:
+                return "the quote does not seem to say this"
             case Rule.NEGATION if self.said and self.quoted:
                 return "the sentence and the quote negate something else"
             case Rule.NEGATION if self.said:

@@ -23,6 +23,8 @@ class Stage(StrEnum):
     REDUCE = "reduce"
     #: an answer once more, after its sentences were compared with its quotes
     REPAIR = "repair"
+    #: what quotes say of each sentence of an answer
+    JUDGE = "judge"
     COMPRESS = "compress"
     LABEL = "label"
     #: vectors of the messages' texts, without a reply in words
@@ -44,10 +46,10 @@ QUOTE_FORMS: Final[tuple[QuoteForm, ...]] = ("sentences", "copied")
 PartitionMode = Literal["extract", "answer", "answer-by-rule"]
 
 #: What follows if quotes do not support a sentence of an answer: it is marked, it is sent back to the model once and marked
-#: if that does not help, or it is removed. ``off``: no check
-SupportMode = Literal["mark", "repair", "drop", "off"]
+#: if that does not help, or it is removed. ``model``: a language model judges, and it is marked. ``off``: no check
+SupportMode = Literal["mark", "repair", "drop", "model", "off"]
 #: the modes, the default first
-SUPPORT_MODES: Final[tuple[SupportMode, ...]] = ("mark", "repair", "drop", "off")
+SUPPORT_MODES: Final[tuple[SupportMode, ...]] = ("mark", "repair", "drop", "model", "off")
 
 
 #: how a provider is asked to serve a call. ``flex`` and ``batch`` cost less and take longer

@@ -1,19 +1,18 @@
 """Check of an answer: does each of its sentences say what the quotes behind it say?
 
-Rules and a judge look at each sentence beside its quotes and their neighbouring sentences. A sentence that a rule objects to
-(:attr:`~posology.types.Rule.objects`) is never called supported: where the judge supports it all the same, it is unclear. A
-judge alone never objects: what it does not support is unclear. Each disagreement is recorded. What a sentence names and a guard
-refused (:mod:`strategies.citing`) is judged, too, so that a rule that is wrong is seen; without a citation it stays unclear.
+Rules and a judge look at each sentence beside its quotes, the title of their document and the sentence before them. A sentence
+that a rule objects to (:attr:`~posology.types.Rule.objects`) is never called supported: where the judge supports it all the same,
+it is unclear. The packaged judge alone never objects: what it does not support is unclear. A language model that was asked to judge
+does. Each disagreement is recorded. What a sentence names and a guard refused (:mod:`strategies.citing`) is judged, too, so that
+a rule that is wrong is seen; without a citation it stays unclear.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from posology.seams import SupportJudge
@@ -34,6 +33,7 @@ from posology.types import (
     Support,
     SupportMode,
 )
+from posology.types.premises import premise, surroundings
 from strategies.compression.checked import stems
 from strategies.support.inventions import Shown, invented
 from strategies.support.rules import around_of, completed, failures, repeats
@@ -41,26 +41,43 @@ from strategies.support.rules import around_of, completed, failures, repeats
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Probabilities of support and of contradiction from which on a judge's word counts. Between them it abstains.
+#: Probabilities of support and of contradiction from which on the packaged judge's word counts. Between them it abstains.
 SUPPORTED, CONTRADICTED = 0.5, 0.5
 #: share of a sentence's content words that a refused quote has, at least, to be compared with it
 _ALIKE = 0.5
 _BRACKETS = re.compile(r"\s*\[([^\[\]]*)\]")
-_STANCES = list(Stance)
+#: what follows if a judge whose word counts does not support a sentence
+_OBJECTIONS = {
+    Stance.CONTRADICTS: (Backing.CONTRADICTED, Rule.OPPOSITE),
+    Stance.SILENT: (Backing.UNSUPPORTED, Rule.UNSAID),
+}
+_SUPPORTS, _CONTRADICTS = (list(Stance).index(one) for one in (Stance.SUPPORTS, Stance.CONTRADICTS))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Case:
+class Case:
     """A sentence, and the quotes that it rests on."""
 
     place: Statement
-    #: its words, without the ids of passages
-    text: str
     #: its citations, or else the sentences that were refused as such and speak of the same
     quotes: tuple[Citation, ...]
     differences: tuple[Difference, ...]
-    #: whether it stands in a quote word for word
-    literal: bool
+    #: the sentence as a judge reads it: without the ids of passages, behind its question if it says nothing alone
+    claim: str
+    #: what it is judged beside: each quote, then all, with titles; empty: nothing is to be judged
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """The word of a judge on a sentence."""
+
+    #: ``None``: it is not sure
+    stance: Stance | None
+    #: that its quotes support the sentence, 0 to 1; ``None``: the judge gives none
+    probability: float | None = None
+    #: whether its word objects where no rule does
+    believed: bool = True
 
 
 def checked(
@@ -77,28 +94,67 @@ def checked(
         question: the answered question.
         judge: returns what judges sentences beside texts, if there is anything to judge; ``None``: rules alone decide.
     """
-    if language := foreign(answer.text):
-        remark = (
-            f"The answer seems to be in {language}: its sentences were not checked for support."
-        )
-        return replace(answer, notes=(*answer.notes, remark))
+    cases = cases_of(answer, excerpts, question)
+    if cases is None:
+        return unread(answer)
+    asked = judge() if any(one.texts for one in cases) else None
+    if asked is None:
+        return supported(answer, cases, [None] * len(cases), None)
+    return supported(answer, cases, _verdicts(cases, asked), asked.name)
+
+
+def cases_of(
+    answer: Answer, excerpts: Mapping[str, Excerpt], question: str
+) -> tuple[Case, ...] | None:
+    """Return the sentences of an answer with what they rest on; ``None``: rules do not know its language. Blocking."""
+    if foreign(answer.text):
+        return None
     shown = Shown.of([one.passage for one in excerpts.values()], question)
-    cases = [_case(one, answer, excerpts, shown) for one in statements(answer)]
-    pairs = [_pairs(case, question, excerpts) for case in cases]
-    asked = judge() if any(pairs) else None
-    rows: list[NDArray[Any] | None] = [None] * len(cases)
-    if asked is not None:
-        found = asked.judge([pair for some in pairs for pair in some])
-        ends = list(accumulate(map(len, pairs)))
-        rows = [
-            found[end - len(some) : end] if some else None
-            for some, end in zip(pairs, ends, strict=True)
-        ]
-    support = Support(
-        judge=None if asked is None else asked.name,
-        sentences=tuple(_judged(case, one) for case, one in zip(cases, rows, strict=True)),
-    )
-    return replace(answer, support=support)
+    return tuple(_case(one, answer, excerpts, shown, question) for one in statements(answer))
+
+
+def unread(answer: Answer) -> Answer:
+    """Return an answer in a foreign language with a remark that says so."""
+    remark = f"The answer seems to be in {foreign(answer.text)}: its sentences were not checked for support."
+    return replace(answer, notes=(*answer.notes, remark))
+
+
+def supported(
+    answer: Answer, cases: Sequence[Case], verdicts: Sequence[Verdict | None], judge: str | None
+) -> Answer:
+    """Return an answer with the support of its sentences.
+
+    Args:
+        answer: the answer.
+        cases: its sentences.
+        verdicts: on each; ``None``: it was not judged.
+        judge: identity of the judge; ``None``: there was none.
+    """
+    sentences = tuple(_judged(case, one) for case, one in zip(cases, verdicts, strict=True))
+    return replace(answer, support=Support(judge=judge, sentences=sentences))
+
+
+def _verdicts(cases: Sequence[Case], judge: SupportJudge) -> list[Verdict | None]:
+    """Ask a judge that gives probabilities about all sentences at once."""
+    # it has seen "65 years or older" more often than "≥65 years"
+    found = judge.judge([(spelt(one.claim, text), text) for one in cases for text in one.texts])
+    ends = accumulate(len(one.texts) for one in cases)
+    return [
+        _verdict(found[end - len(one.texts) : end]) if one.texts else None
+        for one, end in zip(cases, ends, strict=True)
+    ]
+
+
+def _verdict(rows: NDArray[Any]) -> Verdict:
+    """Return a verdict from the probabilities beside each text: the best one supports, and all together contradict."""
+    supports = round(float(rows[:, _SUPPORTS].max()), 4)
+    contradicts = float(rows[-1, _CONTRADICTS])
+    stance = None
+    if supports >= SUPPORTED and supports >= contradicts:
+        stance = Stance.SUPPORTS
+    elif contradicts >= CONTRADICTED:
+        stance = Stance.CONTRADICTS
+    return Verdict(stance=stance, probability=supports, believed=False)
 
 
 def applied(answer: Answer, mode: SupportMode) -> Answer | Refusal:
@@ -172,7 +228,13 @@ def _named(sentence: str, citations: Sequence[Citation]) -> tuple[int, ...]:
     return tuple(i for i, one in enumerate(citations) if one.passage_id in ids)
 
 
-def _case(place: Statement, answer: Answer, excerpts: Mapping[str, Excerpt], shown: Shown) -> _Case:
+def _case(
+    place: Statement,
+    answer: Answer,
+    excerpts: Mapping[str, Excerpt],
+    shown: Shown,
+    question: str,
+) -> Case:
     cited = tuple(answer.citations[i] for i in place.citations)
     named = {one.passage_id for one in cited}
     text = _BRACKETS.sub(
@@ -185,12 +247,12 @@ def _case(place: Statement, answer: Answer, excerpts: Mapping[str, Excerpt], sho
     words = [one.quote for one in quotes]
     ids = {one.passage_id for one in quotes}
     around = around_of(excerpts[one].passage for one in sorted(ids))
-    return _Case(
+    return Case(
         place=place,
-        text=text,
         quotes=quotes,
         differences=_differences(text, words, around, shown),
-        literal=repeats(text, words),
+        claim=completed(text, question),
+        texts=() if repeats(text, words) else _texts(quotes, excerpts),
     )
 
 
@@ -214,43 +276,34 @@ def _alike(text: str, quote: str) -> bool:
     return len(wanted & stems(quote)) >= _ALIKE * len(wanted)
 
 
-def _pairs(case: _Case, question: str, excerpts: Mapping[str, Excerpt]) -> list[tuple[str, str]]:
-    """Return what a judge is to read: the sentence beside each quote with its neighbours, and beside all quotes."""
-    if case.literal or not case.quotes:
-        return []
-    claim = completed(case.text, question)
-    texts = [neighbourhood(one, excerpts[one.passage_id]) for one in case.quotes]
-    if len(texts) > 1:
-        texts.append(" ".join(one.quote for one in case.quotes))
-    # it has seen "65 years or older" more often than "≥65 years"
-    return [(spelt(claim, text), text) for text in dict.fromkeys(texts)]
+def _texts(quotes: Sequence[Citation], excerpts: Mapping[str, Excerpt]) -> tuple[str, ...]:
+    """Return what a sentence is judged beside: each of its quotes, then all of them."""
+    found = [surroundings(excerpts[one.passage_id], one.start, one.end) for one in quotes]
+    texts = [premise(text, title=title, before=before) for title, before, text in found]
+    if len(found) > 1:
+        title, before, _ = found[0]
+        every = " ".join(dict.fromkeys(text for *_, text in found))
+        texts.append(premise(every, title=title, before=before))
+    return tuple(dict.fromkeys(texts))
 
 
-def neighbourhood(citation: Citation, excerpt: Excerpt) -> str:
-    """Return the sentences that a citation stands in, with one before and one after."""
-    spans, text = excerpt.sentences, excerpt.passage.text
-    first = bisect_right(spans, citation.start, key=attrgetter("end"))
-    last = bisect_left(spans, citation.end, key=attrgetter("start"))
-    around = spans[max(0, first - 1) : last + 1]
-    start = min([citation.start, *(one.start for one in around)])
-    end = max([citation.end, *(one.end for one in around)])
-    return text[start:end]
-
-
-def _judged(case: _Case, rows: NDArray[Any] | None) -> SentenceSupport:
-    """Return the support of a sentence from what rules found and the judge's probabilities."""
+def _judged(case: Case, verdict: Verdict | None) -> SentenceSupport:
+    """Return the support of a sentence from what rules found and what the judge says."""
     objected = any(one.rule.objects for one in case.differences)
     known = all(one.rule is not Rule.INVENTED for one in case.differences)
     standing = bool(case.place.citations)
-    says = None if rows is None else _stance(rows)
-    sound = not objected and standing
-    if rows is None:
-        plain = not case.differences
-        backing = (
-            (Backing.SUPPORTED if plain else Backing.UNCLEAR) if sound else Backing.UNSUPPORTED
-        )
-    elif sound:
-        backing = Backing.SUPPORTED if says is Stance.SUPPORTS else Backing.UNCLEAR
+    says = None if verdict is None else verdict.stance
+    differences = case.differences
+    if not objected and standing:
+        if verdict is None:
+            backing = Backing.UNCLEAR if differences else Backing.SUPPORTED
+        elif says is Stance.SUPPORTS:
+            backing = Backing.SUPPORTED
+        elif says is None or not verdict.believed:
+            backing = Backing.UNCLEAR
+        else:
+            backing, rule = _OBJECTIONS[says]
+            differences = (*differences, Difference(rule=rule))
     elif says is Stance.SUPPORTS and known:
         backing = Backing.UNCLEAR
     else:
@@ -261,23 +314,9 @@ def _judged(case: _Case, rows: NDArray[Any] | None) -> SentenceSupport:
         start=case.place.start,
         end=case.place.end,
         backing=backing,
-        probability=None if rows is None else _supports(rows),
+        probability=None if verdict is None else verdict.probability,
         citations=case.place.citations,
         refused=case.place.refused,
-        differences=case.differences,
+        differences=differences,
         disagrees=says is (Stance.SUPPORTS if wrong else Stance.CONTRADICTS),
     )
-
-
-def _supports(rows: NDArray[Any]) -> float:
-    """Return the probability of support: the best text counts."""
-    return round(float(rows[:, _STANCES.index(Stance.SUPPORTS)].max()), 4)
-
-
-def _stance(rows: NDArray[Any]) -> Stance:
-    """Return what a judge says of a sentence; ``SILENT``: neither clearly."""
-    supports = _supports(rows)
-    contradicts = float(rows[:, _STANCES.index(Stance.CONTRADICTS)].max())
-    if supports >= SUPPORTED and supports >= contradicts:
-        return Stance.SUPPORTS
-    return Stance.CONTRADICTS if contradicts >= CONTRADICTED else Stance.SILENT

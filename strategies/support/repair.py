@@ -47,6 +47,8 @@ _PROBLEMS: Mapping[Rule, str] = MappingProxyType(
         Rule.DIRECTION: "it states another direction of the effect than its evidence",
         Rule.POPULATION: "it is about other people or animals than its evidence",
         Rule.INVENTED: "it names an author, a journal, a trial or a drug that no passage names",
+        Rule.OPPOSITE: "it says the opposite of its evidence",
+        Rule.UNSAID: "its evidence does not say it",
     }
 )
 

@@ -36,6 +36,7 @@ def test_show_says_what_is_sent_in_each_stage() -> None:
     assert out["stages"] == {
         "answer": "low",
         "extract": "none",
+        "judge": "none",
         "reduce": "low",
         "compress": "none",
         "label": "none",

@@ -35,7 +35,7 @@ from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import Call, JobState, Stage
 from prompts.answer import AnswerReply
-from prompts.summarise import Summary, SummaryReply
+from prompts.rewrite import Summary, SummaryReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply
 from tests.integration.test_api import api

@@ -24,8 +24,7 @@ from posology.testing import (
     save_tiny_summarizer,
 )
 from posology.types import Call, Compressed, Retrieval, Task
-from prompts.rewrite import RewriteReply, Rewritten
-from prompts.summarise import Summary, SummaryReply
+from prompts.rewrite import RewriteReply, Rewritten, Summary, SummaryReply
 from strategies.compression import make
 from strategies.compression.parts import Parts
 from strategies.compression.self_information.annotator import NgramScorer

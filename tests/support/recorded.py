@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from evals.live_sets import HALVES, SETS, Asked, Document, asked, documents
 from orchestrator.question.machine import task_of
 from orchestrator.question.request import Request
-from orchestrator.question.supporting import SupportCheck
+from orchestrator.question.supporting import SupportCheck, no_judge
 from posology.errors import PosologyError
 from posology.llm.structured import Structured
 from posology.query import make_query
+from posology.seams import SupportJudge
 from posology.types import Answer, Call, Completion, Dose, Finish, Passage, Refusal, Usage
 from posology.types.tables import Document as Paper
 from prompts.template import digests
@@ -110,8 +111,19 @@ async def outcome(row: Row, known: Library) -> Row:
         return {"error": type(error).__name__}
 
 
-async def replayed(row: Row, asked: Asked, passages: list[Passage]) -> Answer | Refusal:
-    """Answer a question from its recorded replies. Support is judged by rules alone.
+async def replayed(
+    row: Row,
+    asked: Asked,
+    passages: list[Passage],
+    judge: Callable[[], SupportJudge | None] = no_judge,
+) -> Answer | Refusal:
+    """Answer a question from its recorded replies.
+
+    Args:
+        row: the recording.
+        asked: the question.
+        passages: those that were retrieved.
+        judge: judges support; without one, rules alone do.
 
     Raises:
         NotRecorded: it asks for another call than those that were recorded.
@@ -126,7 +138,7 @@ async def replayed(row: Row, asked: Asked, passages: list[Passage]) -> Answer | 
         task = task_of(request, retrieval)
         strategy = make(dose, partition_size=row["partition_size"])
         run = partial(strategy, truncate_task(task, dose))
-        found = await SupportCheck()(
+        found = await SupportCheck(judge)(
             run, complete, request=request, excerpts=whole(retrieval.passages)
         )
         if isinstance(found, Answer):

@@ -1,8 +1,9 @@
 """Lessons of support: a claim, a text, and whether the text supports it, contradicts it, or is silent on it.
 
-Claims that people wrote (the claims of the shared data, SciFact, HealthVer), pairs of plain inference (SNLI), and claims that
-machines changed (FactCG, CovidFact), of which is only known that the text does not support them. What is silent without being
-written so: the sentence beside the evidence, one sentence of an evidence of two, and a sentence of a near abstract.
+Claims that people wrote (the claims of the shared data, SciFact, HealthVer), questions with "Yes." and "No." behind them (those of
+the shared data, PubMedQA, BioASQ), pairs of plain inference (SNLI), and claims that machines changed (FactCG, CovidFact), of which is
+only known that the text does not support them. What is silent without being written so: the sentence beside the evidence, one
+sentence of an evidence of two, a sentence of a near abstract, and what answers another question on the same subject.
 A document is in one part, whichever set it is in.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from posology.llm.offline.wording import asks_for_a_side
 from posology.text.sentences import split
 from posology.types import Stance
 from training.gold import rows
@@ -32,6 +34,8 @@ SNLI = "snli_part.jsonl.gz"
 FACTCG = "factcg_part.jsonl.gz"
 COVIDFACT = "covidfact.jsonl.gz"
 HEALTHVER = "healthver_dev.jsonl.gz"
+BIOASQ = "bioasq_7b-10b.jsonl.gz"
+PUBMEDQA = "pubmedqa_train.jsonl.gz"
 #: sets that are learned first, and once: they are general, or noisy
 GENERAL = ("snli", "factcg", "covidfact")
 SUPPORTS, CONTRADICTS, SILENT = range(len(Stance))
@@ -41,6 +45,10 @@ UNSUPPORTED = len(Stance)
 BESIDE = 0.3
 #: written claims for each one that stands beside a near abstract, too
 FAR = 6
+#: share of the written answers that are claims
+ANSWERS = 0.5
+#: longest text behind a question, characters
+LONGEST = 900
 _KINDS = (("supports", SUPPORTS), ("contradicts", CONTRADICTS), ("silent", SILENT))
 _SNLI = {"entailment": SUPPORTS, "contradiction": CONTRADICTS, "neutral": SILENT}
 _HEALTHVER = {"Supports": SUPPORTS, "Refutes": CONTRADICTS, "Neutral": SILENT}
@@ -86,6 +94,9 @@ def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
     for number, row in enumerate(rows(data / COVIDFACT)):
         stance = SUPPORTS if row["label"] == "SUPPORTED" else UNSUPPORTED
         yield _general("covidfact", number, row["claim"], " ".join(row["evidence"]), stance)
+    yield from questions(data, pool, random.Random(f"questions:{seed}"))
+    yield from pubmedqa(data)
+    yield from bioasq(data, random.Random(f"bioasq:{seed}"))
 
 
 def _general(origin: str, number: int, claim: str, text: str, stance: int) -> Lesson:
@@ -108,7 +119,12 @@ def claims(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) ->
         here = pool[place[row["id"]]]
         sentences = [one.of(here["text"]) for one in split(here["text"])]
         part = part_of(row["id"])
-        about = {"origin": "claims", "part": part, "document": row["id"], "title": _title(here)}
+        about = {
+            "origin": "claims",
+            "part": part,
+            "document": row["id"],
+            "title": str(here.get("title") or ""),
+        }
         about["writer"] = row["writer"]
         for kind, stance in _KINDS:
             for one in row[kind]:
@@ -127,10 +143,6 @@ def claims(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) ->
                     yield _beside(about, one["claim"], sentences, other, SILENT, written=False)
                 if rng.random() < 1 / FAR:
                     yield from _far(about, one["claim"], pool, vectors, place[row["id"]], rng)
-
-
-def _title(row: Mapping[str, Any]) -> str:
-    return str(row.get("title") or "").strip().strip("[]").rstrip(".")
 
 
 def _beside(
@@ -174,7 +186,7 @@ def _far(
     sentences = [one.of(other["text"]) for one in split(other["text"])]
     wanted = set(claim.lower().split())
     best = max(range(len(sentences)), key=lambda k: len(wanted & set(sentences[k].lower().split())))
-    elsewhere = {**about, "title": _title(other)}
+    elsewhere = {**about, "title": str(other.get("title") or "")}
     yield _beside(elsewhere, claim, sentences, [best], SILENT, written=False)
 
 
@@ -191,7 +203,7 @@ def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -
             ends = [*starts[1:], len(text)]
             sentences = [text[a:b] for a, b in zip(starts, ends, strict=True)]
             about = {"origin": "scifact", "part": part_of(name), "document": name}
-            about["title"] = _title(doc)
+            about["title"] = str(doc.get("title") or "")
             evidence = row["evidence"].get(str(number))
             marked: set[int] = set()
             for group in evidence["sentences"] if evidence else ():
@@ -217,3 +229,68 @@ def healthver(data: Path) -> Iterator[Lesson]:
                 text=one["text"],
                 stance=_HEALTHVER[one["label"]],
             )
+
+
+def questions(
+    data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random
+) -> Iterator[Lesson]:
+    """Yield the written questions, answered, and their near misses, beside the sentences that answer the former."""
+    place = {row["id"]: i for i, row in enumerate(pool)}
+    vectors = np.load(data / POOL_VECTORS).astype(np.float32)
+    for row in rows(data / WRITTEN):
+        here = pool[place[row["id"]]]
+        sentences = [one.of(here["text"]) for one in split(here["text"])]
+        about = {"origin": "questions", "part": part_of(row["id"]), "document": row["id"]}
+        about |= {"title": str(here.get("title") or ""), "writer": row["writer"]}
+        evidence = [k - 1 for k in row["answer_sentences"]]
+        for claim, stance in answered(row["question"], row["verdict"]):
+            yield _beside(about, claim, sentences, evidence, stance)
+        if asks_for_a_side(row["near_miss"]):
+            claim = f"{row['near_miss']} {rng.choice(('Yes.', 'No.'))}"
+            yield _beside(about, claim, sentences, evidence, SILENT)
+        if row["verdict"] is None and rng.random() < ANSWERS:
+            # beside what is silent, too, so that its form says nothing
+            yield _beside(about, row["answer"], sentences, evidence, SUPPORTS, written=False)
+            yield from _far(about, row["answer"], pool, vectors, place[row["id"]], rng)
+
+
+def answered(question: str, answer: str | None) -> Iterator[tuple[str, int]]:
+    """Yield a question answered yes and no, and the stance of what answers it; nothing if it is answered otherwise."""
+    if answer in ("yes", "no"):
+        for said in ("yes", "no"):
+            yield f"{question} {said.title()}.", SUPPORTS if said == answer else CONTRADICTS
+
+
+def pubmedqa(data: Path) -> Iterator[Lesson]:
+    """Yield PubMedQA's questions, answered yes and no, beside the authors' conclusion."""
+    for row in rows(data / PUBMEDQA):
+        document = f"pmid:{row['pmid']}"
+        for claim, stance in answered(row["question"], row["answer"]):
+            yield Lesson(
+                origin="pubmedqa",
+                part=part_of(document),
+                document=document,
+                claim=claim,
+                text=row["long_answer"],
+                stance=stance,
+            )
+
+
+def bioasq(data: Path, rng: random.Random) -> Iterator[Lesson]:
+    """Yield BioASQ's yes-no questions, answered yes and no, beside a gold snippet."""
+    for row in rows(data / BIOASQ):
+        if row["type"] != "yesno":
+            continue
+        answer = str(row.get("exact_answer") or "").strip("[]'\" ").lower()
+        document = f"bioasq:{row['id']}"
+        some = [one["text"] for one in row["snippets"] if len(one["text"]) <= LONGEST]
+        for text in rng.sample(some, min(1, len(some))):
+            for claim, stance in answered(row["body"], answer):
+                yield Lesson(
+                    origin="bioasq",
+                    part=part_of(document),
+                    document=document,
+                    claim=claim,
+                    text=text,
+                    stance=stance,
+                )

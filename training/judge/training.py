@@ -21,6 +21,7 @@ from torch.nn import functional
 from posology.errors import InputError
 from posology.index.embedders.onnx.forward import WordVectors
 from posology.reading.pairs import Pair, claimed
+from posology.types.premises import premise
 from training.judge.cases import (
     GENERAL,
     SUPPORTS,
@@ -88,8 +89,7 @@ def make(seed: int, config: Any = None) -> JudgeModel:
 
 def read(one: Lesson) -> Pair:
     """Return a lesson as model input: the claim, then title, sentence before, and text."""
-    title = f"{one.title}. " if one.title else ""
-    return claimed(one.claim, f"{title}{one.before} {one.text}".lstrip())
+    return claimed(one.claim, premise(one.text, title=one.title, before=one.before))
 
 
 def loss(logits: Tensor, stances: Sequence[int]) -> Tensor:
@@ -131,12 +131,14 @@ def _batches(
     mixed = rng.sample(places, len(places))
     made = []
     for at in range(0, len(mixed), SORTED):
-        part = sorted(
-            mixed[at : at + SORTED], key=lambda i: len(learned[i].claim + learned[i].text)
-        )
+        part = sorted(mixed[at : at + SORTED], key=lambda i: _length(learned[i]))
         made += [part[k : k + ROWS] for k in range(0, len(part), ROWS)]
     rng.shuffle(made)
     return made
+
+
+def _length(one: Lesson) -> int:
+    return len(one.claim + one.title + one.before + one.text)
 
 
 def train(

@@ -16,6 +16,7 @@ _VERBS = {
     Stage.EXTRACT: "reading",
     Stage.REDUCE: "combining",
     Stage.REPAIR: "correcting",
+    Stage.JUDGE: "checking",
     Stage.COMPRESS: "compressing",
 }
 

@@ -53,6 +53,7 @@ class AskedOptions(RequestOptions):
         "tier",
         "quotes",
         "support",
+        "support_model",
         "compressor",
         "partition_size",
         "retracted",

@@ -20,7 +20,7 @@ from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import RowOptions
 from orchestrator.settings import Settings, load_settings
 from posology.errors import BadFile, BatchNotFound
-from posology.types import QUOTE_FORMS
+from posology.types import QUOTE_FORMS, SUPPORT_MODES
 
 if TYPE_CHECKING:
     from orchestrator.cli.jobs.files import Questions, Sink
@@ -54,6 +54,8 @@ class _Wanted:
             settled.append(self.settings.effort)
         if self.settings.quotes != QUOTE_FORMS[0]:
             settled.append(self.settings.quotes)
+        if self.settings.support != SUPPORT_MODES[0]:
+            settled.append(f"{self.settings.support} {self.settings.support_model}")
         asked = json.dumps(
             [self.questions.digest, {**_HASHED, **self.defaults}, settled], sort_keys=True
         )

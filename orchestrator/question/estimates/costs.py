@@ -24,6 +24,7 @@ from posology.types import Call, Dose, PlannedCall, Task, Tier, Usage
 from strategies import ESCALATION, Choose, make
 from strategies.evidence import truncate_task
 from strategies.ladder import step_tasks
+from strategies.support.judging import plan_judging
 from strategies.support.repair import plan_repair
 
 if TYPE_CHECKING:
@@ -116,17 +117,18 @@ class Estimator:
             seconds=self._seconds,
         )
 
-    def free(self, model: str) -> bool:
-        """Return whether a model costs nothing at any usage."""
-        return self._prices.cost(model, None) == 0
+    def free(self, *models: str) -> bool:
+        """Return whether models cost nothing at any usage."""
+        return all(self._prices.cost(model, None) == 0 for model in models)
 
-    def check(self, model: str, tier: Tier = "standard") -> None:
-        """Check that a model's price is known in a service tier.
+    def check(self, *models: str, tier: Tier = "standard") -> None:
+        """Check that the prices of models are known in a service tier.
 
         Raises:
-            UnpricedModel: it is unknown.
+            UnpricedModel: one is unknown.
         """
-        self._prices.worst(model, input_tokens=1, output_tokens=1, tier=tier)
+        for model in models:
+            self._prices.worst(model, input_tokens=1, output_tokens=1, tier=tier)
 
     async def __call__(
         self,
@@ -135,6 +137,7 @@ class Estimator:
         *,
         partition_size: int | None = None,
         repair: bool = False,
+        judge: str | None = None,
     ) -> Estimate:
         """Estimate one dose for one question.
 
@@ -143,14 +146,17 @@ class Estimator:
             dose: the dose.
             partition_size: passages a partition; ``None``: the strategy's default.
             repair: whether an answer with sentences that are not supported is sent back once.
+            judge: language model that judges the answer's sentences; ``None``: none does.
 
         Raises:
             InputError: no such strategy.
             UnpricedModel: the model's price is unknown.
         """
-        self.check(task.model, task.tier)
+        self.check(task.model, *([judge] if judge else ()), tier=task.tier)
         # bounds of long texts take milliseconds, which would block the event loop
-        work = partial(self._estimate, task, dose, partition_size=partition_size, repair=repair)
+        work = partial(
+            self._estimate, task, dose, partition_size=partition_size, repair=repair, judge=judge
+        )
         return await to_thread.run_sync(work, abandon_on_cancel=True)
 
     def vectors(self, estimate: Estimate, calls: Sequence[Call]) -> Estimate:
@@ -213,7 +219,13 @@ class Estimator:
         return sum((self._first(_sent(one, task.tier)) for one in first), Decimal(0))
 
     def _estimate(
-        self, task: Task, dose: Dose, *, partition_size: int | None, repair: bool
+        self,
+        task: Task,
+        dose: Dose,
+        *,
+        partition_size: int | None,
+        repair: bool,
+        judge: str | None,
     ) -> Estimate:
         strategy = make(
             dose, choose=self._choose, partition_size=partition_size, seconds=self._seconds
@@ -227,8 +239,11 @@ class Estimator:
             more = list(escalated.calls(task, self._guess))
             planned += (replace(one, share=one.share * share) for one in more)
             waves += _waves(more)
-        if repair and (again := plan_repair(planned, self._guess)) is not None:
-            planned.append(again)
+        after = plan_repair(planned, self._guess) if repair else None
+        if judge is not None:
+            after = plan_judging(planned, self._guess, model=judge, effort=task.effort)
+        if after is not None:
+            planned.append(after)
             waves += 1
         found = self._sum(dose.strategy, [_sent(one, task.tier) for one in planned])
         return replace(found, waves=waves)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from redis.asyncio import Redis
@@ -187,7 +188,7 @@ class Estimates:
         request = row.request.to_request(self._settings)
         try:
             # before anything is retrieved
-            estimator.check(request.model, tier_of(request.tier))
+            estimator.check(*request.models, tier=tier_of(request.tier))
         except UnpricedModel as error:
             return Estimated(row=row, error=error_body(error, None))
         try:
@@ -198,16 +199,16 @@ class Estimates:
             # only the index knows which names can be filtered by
             return Estimated(row=row, error=error_body(error, None))
         task, size = task_of(request, prepared.retrieval), request.partition_size
-        repair = request.repairs
+        priced = partial(
+            estimator, partition_size=size, repair=request.repairs, judge=request.judge
+        )
 
         async def of(dose: Dose) -> Estimate:
-            found = await estimator(task, dose, partition_size=size, repair=repair)
+            found = await priced(task, dose)
             if request.tier != "batch-then-standard":
                 return found
             # what the batch leaves is sent at the standard price, which may be all of it
-            standard = await estimator(
-                replace(task, tier="standard"), dose, partition_size=size, repair=repair
-            )
+            standard = await priced(replace(task, tier="standard"), dose)
             return replace(found, dollars=replace(found.dollars, worst=standard.dollars.worst))
 
         decided = await of(prepared.decision.dose)
@@ -222,9 +223,7 @@ class Estimates:
             if lane not in lanes and lane == tier_of(lane):
                 with suppress(UnpricedModel):
                     sent = replace(task, tier=tier_of(lane))
-                    other = await estimator(
-                        sent, prepared.decision.dose, partition_size=size, repair=repair
-                    )
+                    other = await priced(sent, prepared.decision.dose)
                     lanes[lane] = estimator.vectors(other, before) if before else other
         return Estimated(
             row=row,
@@ -233,7 +232,7 @@ class Estimates:
             decided=decided,
             passages=len(prepared.retrieval.passages),
             index=prepared.retrieval.index_version,
-            free=estimator.free(request.model),
+            free=estimator.free(*request.models),
             dose=prepared.decision.dose,
             estimates=tuple(estimates),
         )

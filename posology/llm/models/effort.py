@@ -14,7 +14,14 @@ from posology.types import EFFORTS, Call, Effort, Stage
 #: stages whose default is ``low``: they weigh evidence. The others copy, shorten or sort, at the lowest level there is
 _WEIGHING: Final = frozenset({Stage.ANSWER, Stage.REDUCE})
 #: stages whose calls have an effort
-STAGES: Final = (Stage.ANSWER, Stage.EXTRACT, Stage.REDUCE, Stage.COMPRESS, Stage.LABEL)
+STAGES: Final = (
+    Stage.ANSWER,
+    Stage.EXTRACT,
+    Stage.REDUCE,
+    Stage.COMPRESS,
+    Stage.LABEL,
+    Stage.JUDGE,
+)
 #: how many times larger the bound of a second call is
 _LARGER: Final = 4
 #: maximum bound on the output tokens of a call to a model whose own is unknown

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel
 
 from posology.types import Excerpt, Task
-from prompts.summarise import SummaryReply, render_summarise, summary_schema
+from prompts.rewrite import SummaryReply, render_summarise, summary_schema
 from prompts.template import Rendered
 from strategies.compression.rewriters.base import PassageRewriter, Text
 

@@ -255,6 +255,26 @@ async def test_sentences_that_are_not_supported_are_repaired_in_another_batch(be
     assert (out.result.support.repair, out.result.support.unsupported) == (Repair.BETTER, 0)
 
 
+async def test_a_model_judges_in_another_batch(bench: Bench) -> None:
+    def answer(call: Call) -> ScriptedReply:
+        if call.stage is Stage.JUDGE:
+            return '{"verdicts":["contradicted"]}'
+        quotes = [Quote(passage="P1", quote="Drug 0 lowered the risk of stroke.")]
+        said = "Strokes were fewer with drug 0."
+        return in_form(call, AnswerReply(answerable=True, answer=said, choice=None, quotes=quotes))
+
+    lane = lane_bench(bench, answer)
+    job = await lane.submit(support="model", k=6)
+    await lane.wave()
+    assert (await lane.get(job)).state is JobState.RUNNING
+    await lane.wave()
+    out = await lane.get(job)
+    assert outcomes(out) == [(Stage.ANSWER, Outcome.OK, None), (Stage.JUDGE, Outcome.OK, None)]
+    assert out.result is not None
+    assert out.result.support is not None
+    assert out.result.support.unsupported == 1
+
+
 async def test_calls_wait_for_others_unless_they_fill_a_batch(lane: LaneBench) -> None:
     await lane.submit()
     await lane.run()

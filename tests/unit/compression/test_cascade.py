@@ -12,7 +12,7 @@ from posology.llm.structured import Structured
 from posology.seams import Compressor, Rewriter
 from posology.testing import ScriptedModel
 from posology.types import Compressed, Excerpt, Retrieval, Task, TokenCodes, Usage
-from prompts.summarise import Summary, SummaryReply
+from prompts.rewrite import Summary, SummaryReply
 from strategies.compression import COMPRESSORS, MOST_CASCADES, known, make
 from strategies.compression.cascade import (
     DEFAULT_KEEP,

@@ -16,8 +16,7 @@ from posology.seams import Complete, Rewriter
 from posology.testing import ScriptedModel
 from posology.types import Completion, Excerpt, Finish, Passage, Stage, Task, Usage
 from prompts.lengths import text_tokens
-from prompts.rewrite import RewriteReply, Rewritten
-from prompts.summarise import Summary, SummaryReply
+from prompts.rewrite import RewriteReply, Rewritten, Summary, SummaryReply
 from strategies.compression.rewriters.base import PassageRewriter, Text
 from strategies.compression.rewriters.query_summary import QuerySummary
 from strategies.compression.rewriters.semantic_rewrite import SemanticRewrite

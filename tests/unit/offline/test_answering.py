@@ -23,7 +23,7 @@ from posology.text.sentences import split
 from posology.types import Excerpt, Passage, Reading, Sentence, Stage, Stance, TokenVectors
 from prompts.extract import ExtractReply
 from prompts.reduce import Claim, ReduceReply
-from prompts.summarise import SummaryReply
+from prompts.rewrite import SummaryReply
 from tests.unit.offline.test_reader import WordEncoder, make_call, reply_of, words
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from posology.llm.offline.reader import ExtractiveReader
 from posology.llm.offline.scores import Scored
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage, Stage
-from prompts.rewrite import RewriteReply
-from prompts.summarise import SummaryReply
+from prompts.rewrite import RewriteReply, SummaryReply
 from tests.unit.offline.test_reader import WARFARIN, WEATHER, WordEncoder, make_call, words
 
 pytestmark = pytest.mark.anyio

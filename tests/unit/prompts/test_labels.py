@@ -17,8 +17,7 @@ from prompts.answer import AnswerReply, quote_schema, reply_schema, statement_sc
 from prompts.extract import ExtractReply, extract_schema
 from prompts.labels import FORMS, MOST
 from prompts.reduce import ReduceReply, reduce_schema
-from prompts.rewrite import RewriteReply, rewrite_schema
-from prompts.summarise import SummaryReply, summary_schema
+from prompts.rewrite import RewriteReply, SummaryReply, rewrite_schema, summary_schema
 
 QUERY = make_query("Is it?", form="yes_no")
 

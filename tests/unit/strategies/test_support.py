@@ -23,7 +23,7 @@ from posology.types import (
 )
 from prompts.answer import Said
 from strategies.citing import state
-from strategies.support.check import applied, checked, neighbourhood, statements
+from strategies.support.check import applied, checked, statements
 from strategies.support.rules import failures
 
 TRIAL = Passage(
@@ -74,7 +74,7 @@ LOWERED = ("Mortality fell with aspirin.", ["1.2"])
     [
         (0.9, 0.05, Backing.SUPPORTED, False),
         (0.4, 0.1, Backing.UNCLEAR, False),
-        # no rule objects, and a judge alone is not believed
+        # no rule objects, and the packaged judge alone is not believed
         (0.1, 0.2, Backing.UNCLEAR, False),
         (0.1, 0.8, Backing.UNCLEAR, True),
     ],
@@ -90,9 +90,9 @@ def test_the_judge_decides_where_no_rule_objects(
 @pytest.mark.parametrize(
     ("supports", "contradicts", "backing", "disagrees"),
     [
-        (0.9, 0.05, Backing.UNCLEAR, True),
+        (0.95, 0.05, Backing.UNCLEAR, True),
         (0.4, 0.1, Backing.UNSUPPORTED, False),
-        (0.1, 0.8, Backing.CONTRADICTED, False),
+        (0.01, 0.99, Backing.CONTRADICTED, False),
     ],
 )
 def test_a_sentence_with_another_number_or_direction_is_never_called_supported(
@@ -111,7 +111,7 @@ def test_a_sentence_with_another_number_or_direction_is_never_called_supported(
 
 @pytest.mark.parametrize(
     ("supports", "backing", "disagrees"),
-    [(0.9, Backing.SUPPORTED, True), (0.4, Backing.UNCLEAR, False)],
+    [(0.95, Backing.SUPPORTED, True), (0.4, Backing.UNCLEAR, False)],
 )
 def test_other_words_than_the_quotes_are_left_to_the_judge(
     supports: float, backing: Backing, disagrees: bool
@@ -143,7 +143,7 @@ def test_without_a_judge_rules_decide_and_the_record_says_so() -> None:
 
 
 def test_a_sentence_that_repeats_its_quote_is_not_judged() -> None:
-    judge = ScriptedJudge(lambda *_: (0.0, 1.0))
+    judge = ScriptedJudge(lambda *_: (0.0, 0.0))
     answer = said(("It did not prevent pneumonia.", ["1.3"]), LOWERED)
     found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
     assert found is not None
@@ -162,18 +162,40 @@ def test_no_judge_is_loaded_where_there_is_nothing_to_judge() -> None:
     assert found.judge is None
 
 
-def test_a_sentence_is_judged_beside_each_quote_with_its_neighbours_and_beside_all() -> None:
-    judge = ScriptedJudge(
-        lambda _, text: (0.9 if "\n" not in text and "Stroke" not in text else 0.1, 0.0)
-    )
+def test_a_sentence_is_judged_beside_each_quote_with_what_says_what_it_is_of_and_beside_all() -> (
+    None
+):
+    judge = ScriptedJudge(lambda *_: (0.9, 0.0))
     answer = said(("Aspirin lowered mortality and did not prevent pneumonia.", ["1.2", "1.3"]))
     checked(answer, EXCERPTS, QUESTION, lambda: judge)
-    second = Citation(passage_id="n:1", start=18, end=75, quote="")
-    assert neighbourhood(second, EXCERPTS["n:1"]).startswith("Stroke is common.")
-    texts = [text for _, text in judge.pairs]
-    assert texts[0] == TRIAL.text[: TRIAL.text.index(" Costs")]
-    assert texts[1] == TRIAL.text[TRIAL.text.index("Aspirin") :]
-    assert texts[2] == TRIAL.text[TRIAL.text.index("Aspirin") : TRIAL.text.index(" Costs")]
+    first, second, third = (one.of(TRIAL.text).strip() for one in split(TRIAL.text)[:3])
+    assert [text for _, text in judge.pairs] == [
+        f"{TRIAL.title}. {first} {second}",
+        f"{TRIAL.title}. {second} {third}",
+        f"{TRIAL.title}. {first} {second} {third}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("apart", "together", "disagrees"),
+    [
+        # one quote says it, whatever the others say
+        ((0.95, 0.0), (0.1, 0.8), False),
+        # what one quote denies, the others may put right
+        ((0.0, 0.99), (0.3, 0.3), False),
+        ((0.0, 0.3), (0.0, 0.99), True),
+    ],
+)
+def test_one_quote_supports_and_all_together_contradict(
+    apart: tuple[float, float], together: tuple[float, float], disagrees: bool
+) -> None:
+    judge = ScriptedJudge(
+        lambda _, text: together if "20%" in text and "pneumonia" in text else apart
+    )
+    answer = said(("Aspirin lowered mortality and did not prevent pneumonia.", ["1.2", "1.3"]))
+    found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
+    assert found is not None
+    assert [one.disagrees for one in found.sentences] == [disagrees]
 
 
 def test_a_verdict_of_one_word_is_judged_together_with_its_question() -> None:
