@@ -134,13 +134,27 @@ def claims(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) ->
                 if len(evidence) > 1 and stance == SUPPORTS:
                     part_of_it = [rng.choice(evidence)]
                     yield _beside(
-                        about, one["claim"], sentences, part_of_it, UNSUPPORTED, written=False
+                        about,
+                        one["claim"],
+                        sentences,
+                        part_of_it,
+                        UNSUPPORTED,
+                        without=evidence,
+                        written=False,
                     )
                 free = [k for k in range(len(sentences)) if k not in evidence]
                 free = sorted(free, key=lambda k: min(abs(k - e) for e in evidence))[:3]
                 if free and stance != SILENT and rng.random() < BESIDE:
                     other = [rng.choice(free)]
-                    yield _beside(about, one["claim"], sentences, other, SILENT, written=False)
+                    yield _beside(
+                        about,
+                        one["claim"],
+                        sentences,
+                        other,
+                        SILENT,
+                        without=evidence,
+                        written=False,
+                    )
                 if rng.random() < 1 / FAR:
                     yield from _far(about, one["claim"], pool, vectors, place[row["id"]], rng)
 
@@ -153,14 +167,16 @@ def _beside(
     stance: int,
     *,
     how: str = "",
+    without: Sequence[int] = (),
     written: bool = True,
 ) -> Lesson:
+    """Return a claim beside sentences; those ``without`` are not shown as the sentence before, since they say more of it."""
     first = min(evidence)
     return Lesson(
         **about,
         claim=claim,
         text=" ".join(sentences[k].strip() for k in evidence),
-        before=sentences[first - 1].strip() if first else "",
+        before=sentences[first - 1].strip() if first and first - 1 not in without else "",
         stance=stance,
         how=how,
         written=written,
