@@ -57,11 +57,6 @@ FILES = (CLAIMS, POOL, HEALTHVER, WRITTEN)
 _DRAWS = 2_000
 _BINS = 10
 _LABELS = {"Supports": Stance.SUPPORTS, "Refutes": Stance.CONTRADICTS, "Neutral": Stance.SILENT}
-_KINDS = {
-    "supports": Stance.SUPPORTS,
-    "contradicts": Stance.CONTRADICTS,
-    "silent": Stance.SILENT,
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -165,8 +160,8 @@ def written(data: Path) -> list[Gold]:
                 how=one.get("how", ""),
                 writer=row["writer"],
             )
-            for kind, stance in _KINDS.items()
-            for one in row[kind]
+            for stance in Stance
+            for one in row[stance.value]
         ]
     return found
 

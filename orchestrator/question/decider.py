@@ -250,7 +250,7 @@ class Decider:
         self, request: Request, retrieval: Retrieval
     ) -> Callable[[Dose], Saving | None] | None:
         estimator = self._estimator
-        if estimator is None or request.strategy is not None or estimator.free(*request.models):
+        if estimator is None or request.strategy is not None or estimator.free(request.model):
             return None
         task = task_of(request, retrieval)
         return lambda dose: estimator.weighing.expected(task, dose)
@@ -259,7 +259,7 @@ class Decider:
         self, request: Request, retrieval: Retrieval, remaining: Remaining | None
     ) -> tuple[RemainingBudget | None, Callable[[Dose], Decimal] | None]:
         estimator = self._estimator
-        if remaining is None or estimator is None or estimator.free(*request.models):
+        if remaining is None or estimator is None or estimator.free(request.model):
             return None, None
         left = await remaining()
         if left is None:

@@ -28,14 +28,13 @@ from training.pruner_cases import (
     fine_starts,
     part_of,
 )
+from training.reader.cases import BIOASQ, PUBMEDQA
 
 WRITTEN = "claims.jsonl.gz"
 SNLI = "snli_part.jsonl.gz"
 FACTCG = "factcg_part.jsonl.gz"
 COVIDFACT = "covidfact.jsonl.gz"
 HEALTHVER = "healthver_dev.jsonl.gz"
-BIOASQ = "bioasq_7b-10b.jsonl.gz"
-PUBMEDQA = "pubmedqa_train.jsonl.gz"
 #: sets that are learned first, and once: they are general, or noisy
 GENERAL = ("snli", "factcg", "covidfact")
 SUPPORTS, CONTRADICTS, SILENT = range(len(Stance))
@@ -49,7 +48,6 @@ FAR = 6
 ANSWERS = 0.5
 #: longest text behind a question, characters
 LONGEST = 900
-_KINDS = (("supports", SUPPORTS), ("contradicts", CONTRADICTS), ("silent", SILENT))
 _SNLI = {"entailment": SUPPORTS, "contradiction": CONTRADICTS, "neutral": SILENT}
 _HEALTHVER = {"Supports": SUPPORTS, "Refutes": CONTRADICTS, "Neutral": SILENT}
 
@@ -126,8 +124,8 @@ def claims(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) ->
             "title": str(here.get("title") or ""),
         }
         about["writer"] = row["writer"]
-        for kind, stance in _KINDS:
-            for one in row[kind]:
+        for stance, kind in enumerate(Stance):
+            for one in row[kind.value]:
                 evidence = [k - 1 for k in one["s"]]
                 how = one.get("how", "")
                 yield _beside(about, one["claim"], sentences, evidence, stance, how=how)
