@@ -28,6 +28,7 @@ from posology.llm.offline.answering import KeptReadings
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.reading.crossencoder import CrossEncoder
+from posology.reading.judge import Judge
 from posology.testing import ScriptedModel
 from posology.types import Answer, PartitionMode, Stage, Task
 from strategies.briefcontext.answers import agree
@@ -140,7 +141,7 @@ def main(argv: list[str] | None = None) -> int:
     if missing := [name for name in FILES if not (given.data / name).exists()]:
         sys.exit(f"{given.data} has no {missing[0]}. Pass --data with the folder of the data sets.")
     model = CrossEncoder.packaged()
-    reader = ScriptedReader(KeptReadings(model), model)
+    reader = ScriptedReader(KeptReadings(model), Judge.packaged())
     print(f"Reader: scripted, by {model.name}; it is no language model.")
     for name, (right, cases) in PAPER.items():
         print(f"The paper, {name}: {right} of {cases} resolved rightly ({right / cases:.3f})")

@@ -1,9 +1,9 @@
 """Asks a language model the questions of known answers, through the product and beside a plain RAG, and keeps every reply.
 
 Usage: ``python -m evals.live ask --model MODEL [--url URL] [--sets pubmedqa …] [--ways router …] [--count N] [--half dev]``, then
-``python -m evals.live report``. ``smoke --model MODEL`` asks five questions of the packaged sample and needs no data.
+``python -m evals.live report``; ``keep`` takes the rows into the figures that are kept. ``smoke --model MODEL`` asks five questions of the packaged sample and needs no data.
 
-Each question is a row of a file; a run that was interrupted goes on after the last one. The passages are those that the product
+Each question is a row of a file; a run that was interrupted goes on after the last one, and asks nothing that is kept. The passages are those that the product
 retrieves, and the plain RAG reads all of them in their order.
 
 Rows hold the replies, ids of passages and offsets, never the passages' text. The index of the shared data is made once, in
@@ -18,14 +18,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evals.live_beside import Peer, PeerFailed, asked_for, plain_prompt, read
 from evals.live_report import report
-from evals.live_rows import known_row, outcome_row, query_of
+from evals.live_rows import all_rows, keep, key_of, known_row, outcome_row, query_of
 from evals.live_sets import SETS, Asked, asked, documents
 from evals.live_smoke import smoke
 from orchestrator.connections import Connections
@@ -210,7 +209,7 @@ class Desk:
 async def _ask(args: argparse.Namespace) -> None:
     work: Path = args.work
     rows = work / args.rows
-    done = {_key(row) for row in _rows(rows) if row["outcome"] != "failed"}
+    done = {key_of(row) for row in all_rows(rows) if row["outcome"] != "failed"}
     todo = [
         (one, way)
         for name in args.sets
@@ -269,14 +268,16 @@ def _peer(args: argparse.Namespace) -> Peer:
 
 
 async def _record(args: argparse.Namespace) -> None:
-    """Write the rows of one label as recordings for the tests, with what becomes of each now."""
+    """Add the rows of one label to the recordings for the tests, with what becomes of each now; those of the same question go."""
     from tests.support import recorded
 
     known = recorded.library(args.data)
     label = args.label or args.model
     path = recorded.RECORDED / f"{label.rpartition(':')[2]}.jsonl"
-    lines = []
-    for row in _rows(args.work / args.rows):
+    made = {
+        (row["way"], row["set"], row["id"]): row for row in recorded.rows() if row["model"] == label
+    }
+    for row in all_rows(args.work / args.rows):
         if (
             row["model"] != label
             or row["way"] in (PLAIN, PEER)
@@ -311,19 +312,10 @@ async def _record(args: argparse.Namespace) -> None:
             ],
         }
         found["outcome"] = await recorded.outcome(found, known)
-        lines.append(json.dumps(found, ensure_ascii=False))
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    print(f"{len(lines)} questions in {path}")
-
-
-def _key(row: dict[str, Any]) -> tuple[str, str, str]:
-    return row["model"], row["way"], f"{row['set']}/{row['id']}"
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        with path.open(encoding="utf-8") as lines:
-            yield from map(json.loads, lines)
+        made[row["way"], row["set"], row["id"]] = found
+    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made.values())
+    path.write_text(lines, encoding="utf-8")
+    print(f"{len(made)} questions in {path}")
 
 
 def _index(args: argparse.Namespace) -> None:
@@ -342,7 +334,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("ask", "report", "record", "smoke"))
+    parser.add_argument("command", choices=("ask", "report", "keep", "record", "smoke"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument(
         "--work", type=Path, default=Path("build/live"), help="folder of the index and the rows"
@@ -370,7 +362,10 @@ def main() -> None:
         parser.error("the way paper-qa needs --peer and --url")
     args.work.mkdir(parents=True, exist_ok=True)
     if args.command == "report":
-        print(report(list(_rows(args.work / args.rows))))
+        print(report(all_rows(args.work / args.rows)))
+        return
+    if args.command == "keep":
+        keep(args.work / args.rows)
         return
     if args.command == "record":
         asyncio.run(_record(args))

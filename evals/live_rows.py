@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from posology.query import make_query
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from orchestrator.question.pipeline import Report
 
 Row = dict[str, Any]
+#: rows that are kept: the figures of ``evals/README.md`` are of them
+KEPT = Path(__file__).with_name("data") / "live.jsonl.gz"
 
 
 def known_row(one: Asked) -> Row:
@@ -112,3 +117,34 @@ def _plain(text: str) -> str:
     return f" {' '.join(re.findall(r'[a-z0-9.%]+', text.lower().replace(' %', '%')))} ".replace(
         ". ", " "
     )
+
+
+def key_of(row: Row) -> tuple[str, str, str]:
+    """Return model, way and question of a row."""
+    return row["model"], row["way"], f"{row['set']}/{row['id']}"
+
+
+def all_rows(new: Path) -> list[Row]:
+    """Return the rows that are kept and new ones, of each question the last, by model, way and question."""
+    found: dict[tuple[str, str, str], Row] = {}
+    for row in (*_kept(), *_new(new)):
+        found[key_of(row)] = row
+    return [found[key] for key in sorted(found)]
+
+
+def keep(new: Path) -> None:
+    """Write all rows to the file of those that are kept; equal rows give equal bytes."""
+    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in all_rows(new))
+    KEPT.write_bytes(gzip.compress(lines.encode(), mtime=0))
+
+
+def _kept() -> Iterator[Row]:
+    if KEPT.exists():
+        with gzip.open(KEPT, "rt", encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+
+def _new(path: Path) -> Iterator[Row]:
+    if path.exists():
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)

@@ -29,6 +29,7 @@ from posology.llm.offline.choice import choose
 from posology.llm.offline.evidence import Evidence
 from posology.llm.offline.verdict import lean, verdict
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
+from posology.reading.judge import Judge
 from posology.types import Excerpt
 from training.gold import DATA
 
@@ -299,7 +300,7 @@ def main(argv: list[str] | None = None) -> None:
         pass
     elif given.weights.exists():
         model = CrossEncoder(given.weights.read_bytes())
-        methods.append(crossed(model, given.tokens, data.embedder))
+        methods.append(crossed(model, given.tokens, data.embedder, Judge.packaged()))
     else:
         print(f"There are no weights at {given.weights}: only `late` is measured.", file=sys.stderr)
     if given.dev:

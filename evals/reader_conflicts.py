@@ -25,6 +25,8 @@ from posology.index.embedders import load
 from posology.llm.offline.choice import Scores
 from posology.llm.offline.contrast import LIMITS, Limits, contrast
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
+from posology.reading.judge import Judge
+from posology.seams import SupportJudge
 from posology.types import Call, Excerpt, PromptId, Query, Stage
 from training.gold import DATA, rows
 from training.pruner_cases import part_of
@@ -165,7 +167,7 @@ def found(case: Sides, scores: Scores, method: Method, limits: Limits = LIMITS) 
 class _Kept:
     """A judge that judges a pair once."""
 
-    def __init__(self, model: CrossEncoder) -> None:
+    def __init__(self, model: SupportJudge) -> None:
         self.name = model.name
         self._model = model
         self._kept: dict[tuple[str, str], NDArray[np.float32]] = {}
@@ -207,7 +209,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--weights", type=Path, default=MODELS / FILE)
     given = parser.parse_args(argv)
     model = CrossEncoder(given.weights.read_bytes())
-    method = replace(crossed(model, READ, load()), judge=_Kept(model))
+    method = crossed(model, READ, load(), _Kept(Judge.packaged()))
     # the highest first: of equals, the most cautious is taken
     claims = [
         Limits(sided=sided, supports=supports, contradicts=contradicts)

@@ -36,14 +36,19 @@ def late(encoder: TokenEncoder, *, cached: bool = True) -> Method:
 
 
 def crossed(
-    model: CrossEncoder, tokens: int, encoder: TokenEncoder, *, cached: bool = True
+    model: CrossEncoder,
+    tokens: int,
+    encoder: TokenEncoder,
+    judge: SupportJudge,
+    *,
+    cached: bool = True,
 ) -> Method:
-    """Return the reader by a cross-encoder that reads so many tokens; ``cached``: see :func:`late`."""
+    """Return the reader by a cross-encoder that reads so many tokens, with a judge; ``cached``: see :func:`late`."""
     scorer = AnswerScorer(model, candidates(tokens), CachedEncoder(encoder) if cached else encoder)
     return Method(
         name="cross-encoder",
         read=scorer,
-        judge=model,
+        judge=judge,
         evidence=lambda question, excerpts: scorer.weighed(question, excerpts)[1](),
     )
 

@@ -1,6 +1,6 @@
 """Measures the check of support on claims aside: what is said of right, wrong and silent ones, and the judge's calibration.
 
-Usage: ``python -m evals.support [--data PATH] [--part dev|test] [--judge FILE ...] [--rules]``.
+Usage: ``python -m evals.support [--data PATH] [--part dev|test] [--judge FILE ...] [--rules] [--limits]``.
 
 Claims of documents that neither training nor calibration of the judge has seen: those written beside abstracts
 (``claims``), SciFact's beside each marked rationale, HealthVer's beside its evidence. Each is checked as a sentence of an
@@ -11,6 +11,8 @@ answer that cites these sentences. For each set:
 - as shown, by rules and judge with its limits: recall and precision of *supported* and of *contradicted*, right claims that
   are called contradicted, and wrong or silent ones that are called supported;
 - of the written claims, both by kind of error and by writer.
+
+``--limits`` prints the least probabilities of :mod:`strategies.support.check` that dev documents lead to, instead.
 
 Intervals are 95 % bootstrap intervals over documents (HealthVer: claims).
 """
@@ -43,7 +45,7 @@ from posology.types import (
     Stance,
     Statement,
 )
-from strategies.support.check import checked
+from strategies.support.check import cases_of, checked, probabilities
 from training.gold import rows
 from training.judge.cases import HEALTHVER, WRITTEN
 from training.pruner_cases import CLAIMS, POOL, fine_starts, part_of
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     Measure = Callable[[NDArray[np.float64]], float]
 
 FILES = (CLAIMS, POOL, HEALTHVER, WRITTEN)
+#: least precision of a label on dev documents, and the most right claims that may be called contradicted
+PRECISION, HARM = 0.90, 0.02
 _DRAWS = 2_000
 _BINS = 10
 _LABELS = {"Supports": Stance.SUPPORTS, "Refutes": Stance.CONTRADICTS, "Neutral": Stance.SILENT}
@@ -207,21 +211,55 @@ def supports(given: Sequence[Gold], judge: SupportJudge | None) -> list[Sentence
     """Return the support of claims by the sentences behind them, as the check of answers finds it."""
     found = []
     for one in given:
-        citations = one.citations
-        claim = Statement(start=0, end=len(one.claim), citations=tuple(range(len(citations))))
-        answer = Answer(
-            text=one.claim,
-            choice=None,
-            citations=citations,
-            dropped_quotes=0,
-            strategy="direct",
-            statements=(claim,),
-        )
-        excerpts = {one.excerpt.passage.id: one.excerpt}
-        made = checked(answer, excerpts, one.claim, lambda: judge).support
+        made = checked(*_answered(one), one.claim, lambda: judge).support
         assert made is not None, one.claim
         found.append(made.sentences[0])
     return found
+
+
+def _answered(one: Gold) -> tuple[Answer, dict[str, Excerpt]]:
+    """Return a claim as an answer that cites the sentences behind it, and what it was shown."""
+    citations = one.citations
+    claim = Statement(start=0, end=len(one.claim), citations=tuple(range(len(citations))))
+    answer = Answer(
+        text=one.claim,
+        choice=None,
+        citations=citations,
+        dropped_quotes=0,
+        strategy="direct",
+        statements=(claim,),
+    )
+    return answer, {one.excerpt.passage.id: one.excerpt}
+
+
+def limits(given: Sequence[Gold], judge: SupportJudge) -> tuple[float, float]:
+    """Return the least probabilities of support and of contradiction from which on labels are as precise as they must be.
+
+    Args:
+        given: claims that the judge was not trained on; those that repeat their sentences are not judged.
+        judge: gives probabilities.
+    """
+    rows = []
+    for one in given:
+        cases = cases_of(*_answered(one), one.claim)
+        assert cases is not None, one.claim
+        (found,) = probabilities(cases, judge)
+        if found is not None:
+            rows.append((*found, one.supports, one.stance is Stance.CONTRADICTS))
+    supports, contradicts, right, wrong = np.array(rows, float).T
+
+    def least(likely: NDArray[np.float64], true: NDArray[np.float64], harm: float) -> float:
+        for percent in range(30, 100):
+            called = likely >= percent / 100
+            if (
+                called.any()
+                and true[called].mean() >= PRECISION
+                and called[right == 1].mean() <= harm
+            ):
+                return percent / 100
+        return 1.0
+
+    return least(supports, right, 1.0), least(contradicts, wrong, HARM)
 
 
 def over_documents(values: Sequence[tuple[str, bool]], measure: Measure | None = None) -> str:
@@ -353,6 +391,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--part", choices=("dev", "test"), default="test")
     parser.add_argument("--judge", type=Path, nargs="*", help="files in place of the packaged one")
     parser.add_argument("--rules", action="store_true", help="without the judge")
+    parser.add_argument("--limits", action="store_true", help="print those that --part leads to")
     options = parser.parse_args(argv)
     if missing := [name for name in FILES if not (options.data / name).exists()]:
         sys.exit(
@@ -367,6 +406,9 @@ def main(argv: list[str] | None = None) -> int:
         print(f"judge: {'none, rules alone' if judge is None else judge.name}")
         for every in sets:
             given = [one for one in every if one.part == options.part]
+            if options.limits and judge is not None:
+                print(given[0].origin, *limits(given, judge))
+                continue
             report(given, supports(given, judge))
     return 0
 

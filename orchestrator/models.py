@@ -95,7 +95,7 @@ class Models:
             self,
             wordpiece_counter(file),
             answers=answers,
-            judge=CrossEncoder.packaged,
+            judge=self.judge,
             seconds=options.seconds,
         )
 
@@ -113,9 +113,10 @@ class Models:
 
     def judge(self) -> SupportJudge | None:
         """Return the packaged judge of support; ``None``: its weights are not installed. Blocking."""
-        from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
+        from posology.reading.crossencoder import MODELS
+        from posology.reading.judge import FILE, Judge
 
-        return CrossEncoder.packaged() if (MODELS / FILE).is_file() else None
+        return Judge.packaged() if (MODELS / FILE).is_file() else None
 
     def _load_packaged(self) -> SentenceTransformerEmbedder:
         with self._lock:

@@ -1,4 +1,4 @@
-"""The packaged cross-encoder: one model reads a question or a claim together with a text.
+"""The packaged cross-encoder: one model reads a question together with a text.
 
 Its word embeddings are those of the packaged MiniLM and are not shipped twice: the file has the layers and the heads, in
 bytes. How it was trained and what it reaches: ``posology/reading/models/MODEL_CARD.md``.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from posology.index.embedders.sentence_transformer import heading
-from posology.reading.pair_model import PairModel, tempered
-from posology.reading.pairs import Pair, claimed, pairs
+from posology.reading.pair_model import PairModel
+from posology.reading.pairs import Pair, pairs
 from posology.types import Excerpt, Reading, Sentence
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ CALIBRATION = "posology.calibration"
 LONGEST_SPAN = 24
 #: columns of the tokens' outputs
 RELEVANT, START, END = range(3)
-#: columns of the texts' outputs; those of support follow
+#: columns of the texts' outputs; those of a claim's support, which it learned beside its task, follow
 ABSENT, RANK, SUPPORT = 0, 1, slice(2, 5)
 
 
@@ -44,10 +44,6 @@ class Calibration:
     sentence: tuple[float, float] = (1.0, 0.0)
     #: slope and offset of a passage's log-odds
     passage: tuple[float, float] = (1.0, 0.0)
-    #: temperature of the logits of support
-    temperature: float = 1.0
-    #: offsets of the logits of support
-    offsets: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def dump(self) -> str:
         """Return it as JSON."""
@@ -57,12 +53,7 @@ class Calibration:
     def parse(cls, text: str) -> Calibration:
         """Read what :meth:`dump` wrote."""
         given = json.loads(text)
-        return cls(
-            sentence=tuple(given["sentence"]),
-            passage=tuple(given["passage"]),
-            temperature=float(given["temperature"]),
-            offsets=tuple(given["offsets"]),
-        )
+        return cls(sentence=tuple(given["sentence"]), passage=tuple(given["passage"]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -76,7 +67,7 @@ class Scores:
 
 
 class CrossEncoder:
-    """:class:`~posology.seams.PassageReader` and :class:`~posology.seams.SupportJudge` by one ONNX model.
+    """:class:`~posology.seams.PassageReader` by one ONNX model.
 
     Thread-safe; one forward pass at a time, because a pass uses every core.
 
@@ -117,17 +108,6 @@ class CrossEncoder:
             self._reading(excerpt, spans, part)
             for excerpt, (_, spans), part in zip(excerpts, shown, parts, strict=True)
         ]
-
-    def judge(self, given: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """Judge pairs of a claim and a text, see :class:`~posology.seams.SupportJudge`. Blocking.
-
-        Of a text longer than a window, the first window is read.
-        """
-        if not given:
-            return np.zeros((0, 3), np.float32)
-        scores = self.scores([claimed(claim, text) for claim, text in given])
-        logits = np.stack([one.text[SUPPORT] for one in scores])
-        return tempered(logits, self.calibration.temperature, self.calibration.offsets)
 
     def scores(self, inputs: Sequence[Pair]) -> list[Scores]:
         """Return the raw outputs of inputs."""

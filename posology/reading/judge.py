@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posology.reading.crossencoder import CALIBRATION
+from posology.reading.crossencoder import CALIBRATION, MODELS
 from posology.reading.pair_model import PairModel, tempered
 from posology.reading.pairs import Pair, claimed
 from posology.types import Stance
@@ -55,6 +56,11 @@ class Judge:
         kept = self._model.metadata.get(CALIBRATION)
         self._calibration = Calibration.parse(kept) if kept else Calibration()
 
+    @classmethod
+    def packaged(cls) -> Judge:
+        """Return the packaged judge; its file is read once a process."""
+        return _packaged()
+
     @property
     def name(self) -> str:
         """Return its name with the digest of its file."""
@@ -75,3 +81,8 @@ class Judge:
         for row, (logits,) in zip(found, self._model.run(inputs, ("stances",)), strict=True):
             row[:] = logits
         return found
+
+
+@cache
+def _packaged() -> Judge:
+    return Judge((MODELS / FILE).read_bytes())

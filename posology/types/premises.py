@@ -1,6 +1,6 @@
-"""Texts that claims are judged beside: sentences of a document, behind its title and the sentence before them.
+"""Texts that a language model judges claims beside: sentences of a document, behind its title and the sentence before them.
 
-Title and sentence before say what "it" and "the drug" of a sentence are. A judge is trained on texts of this form.
+Title and sentence before say what "it" and "the drug" of a sentence are.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def judging_call(
         effort: as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: the model's lowest.
         strategy: of the answer, for the account.
     """
-    given = [(cases[place].claim, cases[place].texts[-1]) for place in _places(cases)]
+    given = [(cases[place].claim, cases[place].premise) for place in _places(cases)]
     return _call(given, query, model=model, effort=effort, strategy=strategy) if given else None
 
 
@@ -85,7 +85,7 @@ def _places(cases: Sequence[Case]) -> list[int]:
     return [
         place
         for place, one in enumerate(cases)
-        if one.texts and len(one.claim + one.texts[-1]) <= LONGEST
+        if one.texts and len(one.claim + one.premise) <= LONGEST
     ][:MOST]
 
 

@@ -107,7 +107,7 @@ def test_models_are_packed_with_their_cards() -> None:
     for name in ("late-codec.npz", "late-pruner.npz", "MODEL_CARD.md"):
         assert (models / name).is_file(), name
     reading = files("posology.reading") / "models"
-    for name in ("reader.onnx", "MODEL_CARD.md"):
+    for name in ("reader.onnx", "judge.onnx", "MODEL_CARD.md"):
         assert (reading / name).is_file(), name
     assert (files("strategies.compression.wording") / "data" / "drug_names.txt").is_file()
     for name in ("sentence-roles.npz", "MODEL_CARD.md"):

@@ -1,7 +1,7 @@
 """Makes the packaged judge of support.
 
 ``python -m training.judge [--data DIR] [--work DIR] [--without SET ...] [--write]``. An interrupted training goes on. About an
-hour and three quarters on two cores.
+hour on two cores.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from posology.reading.judge import FILE, Judge
 from training.gold import DATA, WORK
 from training.judge.cases import lessons
 from training.judge.packaging import packaged
-from training.judge.training import Recipe, aside, make, measures, read, schedule, train
+from training.judge.training import Recipe, aside, make, measures, read, stages, train
 
 #: sets that the judge is calibrated on
 CALIBRATING = ("claims", "scifact", "healthver", "questions")
@@ -50,7 +50,8 @@ def main() -> None:
         learned = learned[:: max(1, len(learned) // given.limit)]
     recipe, words = Recipe(passes=given.passes), word_vectors()
     model = make(recipe.seed)
-    print(f"{len(learned)} lessons, {len(schedule(learned, recipe))} steps", flush=True)
+    steps = sum(len(made) for _, made in stages(learned, recipe).values())
+    print(f"{len(learned)} lessons, {steps} steps", flush=True)
     train(model, learned, words, recipe, given.work)
     sets = aside(every, "dev") | {
         name: [one for one in every if one.origin == name and one.written] for name in given.without

@@ -2,8 +2,8 @@
 
 Claims that people wrote (the claims of the shared data, SciFact, HealthVer), questions with "Yes." and "No." behind them (those of
 the shared data, PubMedQA, BioASQ), pairs of plain inference (SNLI), and claims that machines changed (FactCG, CovidFact), of which is
-only known that the text does not support them. What is silent without being written so: the sentence beside the evidence, one
-sentence of an evidence of two, a sentence of a near abstract, and what answers another question on the same subject.
+only known that the text does not support them. What is silent without being written so: other sentences of the documents that
+SciFact's claims cite, and what answers another question on the same subject.
 A document is in one part, whichever set it is in.
 """
 
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from posology.llm.offline.wording import asks_for_a_side
 from posology.text.sentences import split
 from posology.types import Stance
@@ -24,7 +22,6 @@ from training.gold import rows
 from training.pruner_cases import (
     CLAIMS,
     POOL,
-    POOL_VECTORS,
     fine_starts,
     part_of,
 )
@@ -40,12 +37,6 @@ GENERAL = ("snli", "factcg", "covidfact")
 SUPPORTS, CONTRADICTS, SILENT = range(len(Stance))
 #: contradicted or silent: the set does not say which
 UNSUPPORTED = len(Stance)
-#: share of written claims that stand beside another sentence of their abstract, too
-BESIDE = 0.3
-#: written claims for each one that stands beside a near abstract, too
-FAR = 6
-#: share of the written answers that are claims
-ANSWERS = 0.5
 #: longest text behind a question, characters
 LONGEST = 900
 _SNLI = {"entailment": SUPPORTS, "contradiction": CONTRADICTS, "neutral": SILENT}
@@ -66,10 +57,6 @@ class Lesson:
     text: str
     #: place in :class:`~posology.types.Stance`, or :data:`UNSUPPORTED`
     stance: int
-    #: title of the document
-    title: str = ""
-    #: sentence before the text; empty: none
-    before: str = ""
     #: kind of the error of a contradicted claim
     how: str = ""
     #: number of its writer; 0: unknown
@@ -81,7 +68,8 @@ class Lesson:
 def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
     """Yield the lessons of all sets and parts, always in the same order."""
     pool = rows(data / POOL)
-    yield from claims(data, pool, random.Random(f"claims:{seed}"))
+    texts = {row["id"]: row["text"] for row in pool}
+    yield from claims(data, texts)
     yield from scifact(data, pool, random.Random(f"scifact:{seed}"))
     yield from healthver(data)
     for number, row in enumerate(rows(data / SNLI)):
@@ -92,7 +80,7 @@ def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
     for number, row in enumerate(rows(data / COVIDFACT)):
         stance = SUPPORTS if row["label"] == "SUPPORTED" else UNSUPPORTED
         yield _general("covidfact", number, row["claim"], " ".join(row["evidence"]), stance)
-    yield from questions(data, pool, random.Random(f"questions:{seed}"))
+    yield from questions(data, texts, random.Random(f"questions:{seed}"))
     yield from pubmedqa(data)
     yield from bioasq(data, random.Random(f"bioasq:{seed}"))
 
@@ -109,52 +97,28 @@ def _general(origin: str, number: int, claim: str, text: str, stance: int) -> Le
     )
 
 
-def claims(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator[Lesson]:
-    """Yield the written claims beside their evidence, and some beside what is silent on them."""
-    place = {row["id"]: i for i, row in enumerate(pool)}
-    vectors = np.load(data / POOL_VECTORS).astype(np.float32)
+def claims(data: Path, texts: Mapping[str, str]) -> Iterator[Lesson]:
+    """Yield the written claims beside their evidence."""
     for row in rows(data / WRITTEN):
-        here = pool[place[row["id"]]]
-        sentences = [one.of(here["text"]) for one in split(here["text"])]
-        part = part_of(row["id"])
-        about = {
-            "origin": "claims",
-            "part": part,
-            "document": row["id"],
-            "title": str(here.get("title") or ""),
-        }
-        about["writer"] = row["writer"]
+        about = _about("claims", row)
+        sentences = _sentences(texts[row["id"]])
         for stance, kind in enumerate(Stance):
             for one in row[kind.value]:
-                evidence = [k - 1 for k in one["s"]]
-                how = one.get("how", "")
+                evidence, how = [k - 1 for k in one["s"]], one.get("how", "")
                 yield _beside(about, one["claim"], sentences, evidence, stance, how=how)
-                if len(evidence) > 1 and stance == SUPPORTS:
-                    part_of_it = [rng.choice(evidence)]
-                    yield _beside(
-                        about,
-                        one["claim"],
-                        sentences,
-                        part_of_it,
-                        UNSUPPORTED,
-                        without=evidence,
-                        written=False,
-                    )
-                free = [k for k in range(len(sentences)) if k not in evidence]
-                free = sorted(free, key=lambda k: min(abs(k - e) for e in evidence))[:3]
-                if free and stance != SILENT and rng.random() < BESIDE:
-                    other = [rng.choice(free)]
-                    yield _beside(
-                        about,
-                        one["claim"],
-                        sentences,
-                        other,
-                        SILENT,
-                        without=evidence,
-                        written=False,
-                    )
-                if rng.random() < 1 / FAR:
-                    yield from _far(about, one["claim"], pool, vectors, place[row["id"]], rng)
+
+
+def _about(origin: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "origin": origin,
+        "part": part_of(row["id"]),
+        "document": row["id"],
+        "writer": row["writer"],
+    }
+
+
+def _sentences(text: str) -> list[str]:
+    return [one.of(text) for one in split(text)]
 
 
 def _beside(
@@ -165,43 +129,17 @@ def _beside(
     stance: int,
     *,
     how: str = "",
-    without: Sequence[int] = (),
     written: bool = True,
 ) -> Lesson:
-    """Return a claim beside sentences; those ``without`` are not shown as the sentence before, since they say more of it."""
-    first = min(evidence)
+    """Return a claim beside sentences."""
     return Lesson(
         **about,
         claim=claim,
         text=" ".join(sentences[k].strip() for k in evidence),
-        before=sentences[first - 1].strip() if first and first - 1 not in without else "",
         stance=stance,
         how=how,
         written=written,
     )
-
-
-def _far(
-    about: Mapping[str, Any],
-    claim: str,
-    pool: Sequence[Mapping[str, Any]],
-    vectors: np.ndarray[Any, Any],
-    own: int,
-    rng: random.Random,
-) -> Iterator[Lesson]:
-    """Yield a claim beside a sentence of a near abstract of the same part, the one with most of its words."""
-    scores = vectors @ vectors[own]
-    near = [
-        int(i) for i in np.argsort(-scores)[1:12] if part_of(pool[int(i)]["id"]) == about["part"]
-    ]
-    if not near:
-        return
-    other = pool[rng.choice(near[:4])]
-    sentences = [one.of(other["text"]) for one in split(other["text"])]
-    wanted = set(claim.lower().split())
-    best = max(range(len(sentences)), key=lambda k: len(wanted & set(sentences[k].lower().split())))
-    elsewhere = {**about, "title": str(other.get("title") or "")}
-    yield _beside(elsewhere, claim, sentences, [best], SILENT, written=False)
 
 
 def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator[Lesson]:
@@ -217,7 +155,6 @@ def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -
             ends = [*starts[1:], len(text)]
             sentences = [text[a:b] for a, b in zip(starts, ends, strict=True)]
             about = {"origin": "scifact", "part": part_of(name), "document": name}
-            about["title"] = str(doc.get("title") or "")
             evidence = row["evidence"].get(str(number))
             marked: set[int] = set()
             for group in evidence["sentences"] if evidence else ():
@@ -245,27 +182,17 @@ def healthver(data: Path) -> Iterator[Lesson]:
             )
 
 
-def questions(
-    data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random
-) -> Iterator[Lesson]:
+def questions(data: Path, texts: Mapping[str, str], rng: random.Random) -> Iterator[Lesson]:
     """Yield the written questions, answered, and their near misses, beside the sentences that answer the former."""
-    place = {row["id"]: i for i, row in enumerate(pool)}
-    vectors = np.load(data / POOL_VECTORS).astype(np.float32)
     for row in rows(data / WRITTEN):
-        here = pool[place[row["id"]]]
-        sentences = [one.of(here["text"]) for one in split(here["text"])]
-        about = {"origin": "questions", "part": part_of(row["id"]), "document": row["id"]}
-        about |= {"title": str(here.get("title") or ""), "writer": row["writer"]}
+        about = _about("questions", row)
+        sentences = _sentences(texts[row["id"]])
         evidence = [k - 1 for k in row["answer_sentences"]]
         for claim, stance in answered(row["question"], row["verdict"]):
             yield _beside(about, claim, sentences, evidence, stance)
         if asks_for_a_side(row["near_miss"]):
             claim = f"{row['near_miss']} {rng.choice(('Yes.', 'No.'))}"
             yield _beside(about, claim, sentences, evidence, SILENT)
-        if row["verdict"] is None and rng.random() < ANSWERS:
-            # beside what is silent, too, so that its form says nothing
-            yield _beside(about, row["answer"], sentences, evidence, SUPPORTS, written=False)
-            yield from _far(about, row["answer"], pool, vectors, place[row["id"]], rng)
 
 
 def answered(question: str, answer: str | None) -> Iterator[tuple[str, int]]:

@@ -21,7 +21,6 @@ from torch.nn import functional
 from posology.errors import InputError
 from posology.index.embedders.onnx.forward import WordVectors
 from posology.reading.pairs import Pair, claimed
-from posology.types.premises import premise
 from training.judge.cases import (
     GENERAL,
     SUPPORTS,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 #: lessons of a step
 ROWS = 32
 #: learning rates of layers and head, at their highest
-RATE, HEAD_RATE = 8e-5, 5e-4
+RATE, HEAD_RATE = 2e-4, 1e-3
 #: lessons among which lengths are sorted
 SORTED = 640
 #: how much of the label is spread over the other stances
@@ -88,8 +87,8 @@ def make(seed: int, config: Any = None) -> JudgeModel:
 
 
 def read(one: Lesson) -> Pair:
-    """Return a lesson as model input: the claim, then title, sentence before, and text."""
-    return claimed(one.claim, premise(one.text, title=one.title, before=one.before))
+    """Return a lesson as model input: the claim, then the text."""
+    return claimed(one.claim, one.text)
 
 
 def loss(logits: Tensor, stances: Sequence[int]) -> Tensor:
@@ -108,27 +107,28 @@ def loss(logits: Tensor, stances: Sequence[int]) -> Tensor:
     return total / len(stances)
 
 
-def schedule(learned: Sequence[Lesson], recipe: Recipe) -> list[tuple[list[int], float]]:
-    """Return the steps of a training: places of their lessons, and the share of the highest learning rate."""
-    first = [i for i, one in enumerate(learned) if one.origin in GENERAL]
-    then = [i for i, one in enumerate(learned) if one.origin not in GENERAL]
-    steps = []
-    for number, places in enumerate((first, then)):
-        turns = 1 if number == 0 else recipe.passes
-        made = [
-            one
-            for turn in range(turns if places else 0)
-            for one in _batches(places, learned, random.Random(f"{recipe.seed}:{number}:{turn}"))
-        ]
-        steps += [(one, rate(step, len(made))) for step, one in enumerate(made)]
-    return steps
+def stages(
+    learned: Sequence[Lesson], recipe: Recipe
+) -> dict[str, tuple[Sequence[Lesson], list[list[int]]]]:
+    """Return the stages of a training by name: their lessons, and the places of those of each step."""
+    general = [one for one in learned if one.origin in GENERAL]
+    written = [one for one in learned if one.origin not in GENERAL]
+    return {
+        name: (
+            some,
+            [
+                one
+                for turn in range(turns if some else 0)
+                for one in _batches(some, random.Random(f"{recipe.seed}:{name}:{turn}"))
+            ],
+        )
+        for name, some, turns in (("general", general, 1), ("written", written, recipe.passes))
+    }
 
 
-def _batches(
-    places: Sequence[int], learned: Sequence[Lesson], rng: random.Random
-) -> list[list[int]]:
+def _batches(learned: Sequence[Lesson], rng: random.Random) -> list[list[int]]:
     """Return the batches of a pass, each of lessons of like length."""
-    mixed = rng.sample(places, len(places))
+    mixed = rng.sample(range(len(learned)), len(learned))
     made = []
     for at in range(0, len(mixed), SORTED):
         part = sorted(mixed[at : at + SORTED], key=lambda i: _length(learned[i]))
@@ -138,7 +138,7 @@ def _batches(
 
 
 def _length(one: Lesson) -> int:
-    return len(one.claim + one.title + one.before + one.text)
+    return len(one.claim) + len(one.text)
 
 
 def train(
@@ -148,11 +148,29 @@ def train(
     recipe: Recipe,
     folder: Path,
 ) -> None:
-    """Train to the end, from the last saved state in ``folder``. Blocking.
+    """Train to the end, from the last saved states in ``folder``, one for each stage. Blocking.
 
     Raises:
-        InputError: the saved state is of another training.
+        InputError: a saved state is of another training.
     """
+    about = hashlib.sha256(f"{recipe.seed}".encode())
+    for name, (some, steps) in stages(learned, recipe).items():
+        about.update(repr(([(one.claim, one.text, one.stance) for one in some], steps)).encode())
+        state = folder / f"{name}.pt"
+        _learn(model, some, steps, words, recipe, state, about=about.hexdigest()[:16])
+
+
+def _learn(
+    model: JudgeModel,
+    learned: Sequence[Lesson],
+    steps: Sequence[Sequence[int]],
+    words: WordVectors | NDArray[np.float32],
+    recipe: Recipe,
+    state: Path,
+    *,
+    about: str,
+) -> None:
+    """Train by the steps of a stage that were not taken yet."""
     head = [*model.pooled.parameters(), *model.stances.parameters()]
     layers = [one for one in model.encoder.parameters() if one.requires_grad]
     optimizer = torch.optim.AdamW(
@@ -161,8 +179,7 @@ def train(
         fused=True,
     )
     highest = [group["lr"] for group in optimizer.param_groups]
-    steps = schedule(learned, recipe)
-    about, state, done = _about(learned, recipe), folder / "state.pt", 0
+    done = 0
     if state.exists():
         kept = torch.load(state, weights_only=True)
         if kept["about"] != about:
@@ -173,15 +190,14 @@ def train(
     model.train()
     started, mean = time.monotonic(), 0.0
     for step in range(done, len(steps)):
-        places, share = steps[step]
         for group, top in zip(optimizer.param_groups, highest, strict=True):
-            group["lr"] = top * share
+            group["lr"] = top * rate(step, len(steps))
+        some = [learned[i] for i in steps[step]]
         # the same dropout, whether it was interrupted or not
         torch.manual_seed(recipe.seed + step)
-        lost = loss(
-            model(*batch([read(learned[i]) for i in places], words)),
-            [learned[i].stance for i in places],
-        )
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits = model(*batch([read(one) for one in some], words))
+        lost = loss(logits.float(), [one.stance for one in some])
         optimizer.zero_grad()
         lost.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -191,7 +207,8 @@ def train(
         if made % 20 == 0:
             seconds = (time.monotonic() - started) / made
             print(
-                f"step {step + 1} of {len(steps)}, loss {mean / (1 - 0.98**made):.3f}, {seconds:.2f} s",
+                f"{state.stem}: step {step + 1} of {len(steps)}, loss {mean / (1 - 0.98**made):.3f}, "
+                f"{seconds:.2f} s",
                 flush=True,
             )
         if (step + 1) % recipe.save_every == 0 or step + 1 == len(steps):
@@ -204,14 +221,6 @@ def train(
                     "done": step + 1,
                 },
             )
-
-
-def _about(learned: Sequence[Lesson], recipe: Recipe) -> str:
-    """Return a digest of what a training learns, in which order."""
-    found = hashlib.sha256(repr(recipe).encode())
-    for one in learned:
-        found.update(repr(one).encode())
-    return found.hexdigest()[:16]
 
 
 def measures(asked: Sequence[Lesson], found: NDArray[np.floating[Any]]) -> dict[str, float]:

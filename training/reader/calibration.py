@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from posology.reading.crossencoder import (
     ABSENT,
     CALIBRATION,
     RELEVANT,
-    SUPPORT,
     Calibration,
     CrossEncoder,
     sentence_means,
@@ -23,9 +21,8 @@ from training.reader.cases import Lesson
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: sets whose sentences and verdicts people marked; the others are made by rules
+#: sets whose sentences people marked; the others are made by rules
 _HUMAN = ("squad", "trials", "covid", "bioasq", "scifact", "pubmedqa")
-_HUMAN_CLAIMS = ("scifact", "healthver")
 
 
 def calibrated(file: bytes, dev: Sequence[Lesson]) -> tuple[bytes, dict[str, Any]]:
@@ -36,27 +33,8 @@ def calibrated(file: bytes, dev: Sequence[Lesson]) -> tuple[bytes, dict[str, Any
     model = CrossEncoder(file)
     asked = [one for one in dev if one.stance is None and one.origin in _HUMAN]
     sentence, passage = _odds(model, asked)
-    claims = [one for one in dev if one.stance is not None and one.origin in _HUMAN_CLAIMS]
-    inputs = [_first(one) for one in claims]
-    logits = np.stack([one.text[SUPPORT] for one in model.scores(inputs)])
-    stances = np.array([one.stance for one in claims])
-    weights = even([one.origin for one in claims])
-    temperature, offsets = softmax(logits, stances, weights)
-    fitted = replace(
-        Calibration(),
-        sentence=_platt(*sentence),
-        passage=_platt(*passage),
-        temperature=temperature,
-        offsets=offsets,
-    )
-    guessed = (logits / temperature + np.array(offsets)).argmax(axis=1)
-    report = {
-        "sentence": fitted.sentence,
-        "passage": fitted.passage,
-        "temperature": temperature,
-        "offsets": offsets,
-        "dev_accuracy_of_support": float((guessed == stances).mean()),
-    }
+    fitted = Calibration(sentence=_platt(*sentence), passage=_platt(*passage))
+    report = {"sentence": fitted.sentence, "passage": fitted.passage}
     return with_calibration(file, fitted.dump()), report
 
 

@@ -60,7 +60,7 @@ class ExtractiveReader:
         count: TokenCounter,
         *,
         answers: Callable[[], AnswerScorer] | None = None,
-        judge: Callable[[], SupportJudge] | None = None,
+        judge: Callable[[], SupportJudge | None] | None = None,
         seconds: float | None = None,
     ) -> None:
         self._encoder = encoder

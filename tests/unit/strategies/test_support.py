@@ -23,7 +23,7 @@ from posology.types import (
 )
 from prompts.answer import Said
 from strategies.citing import state
-from strategies.support.check import applied, checked, statements
+from strategies.support.check import applied, cases_of, checked, statements
 from strategies.support.rules import failures
 
 TRIAL = Passage(
@@ -162,18 +162,16 @@ def test_no_judge_is_loaded_where_there_is_nothing_to_judge() -> None:
     assert found.judge is None
 
 
-def test_a_sentence_is_judged_beside_each_quote_with_what_says_what_it_is_of_and_beside_all() -> (
-    None
-):
+def test_a_sentence_is_judged_beside_each_quote_and_beside_all() -> None:
+    """By the packaged judge; a language model reads all of them, with what says what "it" is."""
     judge = ScriptedJudge(lambda *_: (0.9, 0.0))
     answer = said(("Aspirin lowered mortality and did not prevent pneumonia.", ["1.2", "1.3"]))
     checked(answer, EXCERPTS, QUESTION, lambda: judge)
     first, second, third = (one.of(TRIAL.text).strip() for one in split(TRIAL.text)[:3])
-    assert [text for _, text in judge.pairs] == [
-        f"{TRIAL.title}. {first} {second}",
-        f"{TRIAL.title}. {second} {third}",
-        f"{TRIAL.title}. {first} {second} {third}",
-    ]
+    assert [text for _, text in judge.pairs] == [second, third, f"{second} {third}"]
+    cases = cases_of(answer, EXCERPTS, QUESTION)
+    assert cases is not None
+    assert [one.premise for one in cases] == [f"{TRIAL.title}. {first} {second} {third}"]
 
 
 @pytest.mark.parametrize(
