@@ -281,6 +281,7 @@ async def _record(args: argparse.Namespace) -> None:
         if (
             row["model"] != label
             or row["way"] in (PLAIN, PEER)
+            or row["outcome"] == "failed"
             or any("reply" not in one for one in row["calls"])
         ):
             continue

@@ -133,9 +133,16 @@ def all_rows(new: Path) -> list[Row]:
 
 
 def keep(new: Path) -> None:
-    """Write all rows to the file of those that are kept; equal rows give equal bytes."""
-    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in all_rows(new))
+    """Write all rows to the file of those that are kept, without the words of data sets; equal rows give equal bytes."""
+    lines = "".join(f"{json.dumps(_bare(row), ensure_ascii=False)}\n" for row in all_rows(new))
     KEPT.write_bytes(gzip.compress(lines.encode(), mtime=0))
+
+
+def _bare(row: Row) -> Row:
+    """Return a row without its question, and with the mere fact that words of its answer are known."""
+    return {name: value for name, value in row.items() if name != "question"} | {
+        "words": bool(row["words"])
+    }
 
 
 def _kept() -> Iterator[Row]:

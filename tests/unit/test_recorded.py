@@ -9,7 +9,19 @@ from functools import cache
 
 import pytest
 
-from tests.support.recorded import DATA, Library, Row, library, outcome, rows, stale
+from orchestrator.models import Models
+from posology.types import Answer
+from tests.support.recorded import (
+    DATA,
+    Library,
+    Row,
+    key,
+    library,
+    outcome,
+    replayed,
+    rows,
+    stale,
+)
 
 pytestmark = [
     pytest.mark.anyio,
@@ -51,3 +63,19 @@ def test_an_author_and_a_year_that_no_passage_has_are_marked() -> None:
     marked = [row["outcome"] for row in ROWS if "et al. (2010)" in str(row["outcome"].get("text"))]
     assert marked
     assert all("invented" in rules for one in marked for _, rules in one["support"])
+
+
+async def test_a_right_answer_with_the_right_sentence_is_not_called_contradicted() -> None:
+    """The first real answer of all was; by the packaged judge and by the model that judged it."""
+    asked = [row for row in ROWS if row["id"] == "aspirin" and row["model"].endswith("1.5b")]
+    assert {row["way"] for row in asked} == {"router", "judge"}
+    for row in asked:
+        passages = known().passages(row)
+        assert passages is not None
+        found = await replayed(row, known().asked[key(row)], passages, Models(None).judge)
+        assert isinstance(found, Answer)
+        assert found.choice == "yes"
+        assert [one.passage_id for one in found.citations] == ["note:preg-002"]
+        assert found.support is not None
+        assert [one.stands for one in found.support.sentences] == [True]
+        assert not any(one.differences for one in found.support.sentences)
