@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from evals.support import FILES, Gold, judge_of, over_documents, scifact, supports
+from evals.support import judge_of, over_documents, supports
+from evals.support_claims import FILES, Gold, scifact
 from orchestrator.environment import prepare_libraries
 from posology.seams import SupportJudge
 from posology.types import Backing

@@ -1,10 +1,11 @@
 """Asks a language model the questions of known answers, through the product and beside a plain RAG, and keeps every reply.
 
 Usage: ``python -m evals.live ask --model MODEL [--url URL] [--sets pubmedqa …] [--ways router …] [--count N] [--half dev]``, then
-``python -m evals.live report``; ``keep`` takes the rows into the figures that are kept. ``smoke --model MODEL`` asks five questions of the packaged sample and needs no data.
+``python -m evals.live report``; ``keep`` adds the rows to those that are kept. ``smoke --model MODEL`` asks five questions of the
+packaged sample and needs no data.
 
-Each question is a row of a file; a run that was interrupted goes on after the last one, and asks nothing that is kept. The passages are those that the product
-retrieves, and the plain RAG reads all of them in their order.
+Each question is a row of a file; a run that was interrupted goes on after the last one, and asks nothing that is kept. The
+passages are those that the product retrieves, and the plain RAG reads all of them in their order.
 
 Rows hold the replies, ids of passages and offsets, never the passages' text. The index of the shared data is made once, in
 ``--work``.
@@ -274,9 +275,7 @@ async def _record(args: argparse.Namespace) -> None:
     known = recorded.library(args.data)
     label = args.label or args.model
     path = recorded.RECORDED / f"{label.rpartition(':')[2]}.jsonl"
-    made = {
-        (row["way"], row["set"], row["id"]): row for row in recorded.rows() if row["model"] == label
-    }
+    made = {key_of(row): row for row in recorded.rows() if row["model"] == label}
     for row in all_rows(args.work / args.rows):
         if (
             row["model"] != label
@@ -313,7 +312,7 @@ async def _record(args: argparse.Namespace) -> None:
             ],
         }
         found["outcome"] = await recorded.outcome(found, known)
-        made[row["way"], row["set"], row["id"]] = found
+        made[key_of(row)] = found
     lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made.values())
     path.write_text(lines, encoding="utf-8")
     print(f"{len(made)} questions in {path}")

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import Answer, Passage, Query
+from training.gold import rows
 
 if TYPE_CHECKING:
     from evals.live_sets import Asked
     from orchestrator.question.pipeline import Report
 
 Row = dict[str, Any]
-#: rows that are kept: the figures of ``evals/README.md`` are of them
+#: rows that are kept, so that a series goes on from them
 KEPT = Path(__file__).with_name("data") / "live.jsonl.gz"
 
 
@@ -127,7 +128,7 @@ def key_of(row: Row) -> tuple[str, str, str]:
 def all_rows(new: Path) -> list[Row]:
     """Return the rows that are kept and new ones, of each question the last, by model, way and question."""
     found: dict[tuple[str, str, str], Row] = {}
-    for row in (*_kept(), *_new(new)):
+    for row in (*(rows(KEPT) if KEPT.exists() else ()), *_new(new)):
         found[key_of(row)] = row
     return [found[key] for key in sorted(found)]
 
@@ -143,12 +144,6 @@ def _bare(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "question"} | {
         "words": bool(row["words"])
     }
-
-
-def _kept() -> Iterator[Row]:
-    if KEPT.exists():
-        with gzip.open(KEPT, "rt", encoding="utf-8") as lines:
-            yield from map(json.loads, lines)
 
 
 def _new(path: Path) -> Iterator[Row]:

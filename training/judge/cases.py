@@ -51,16 +51,10 @@ class Lesson:
     origin: str
     #: ``train``, ``dev`` or ``test``
     part: str
-    #: the document, for intervals
-    document: str
     claim: str
     text: str
     #: place in :class:`~posology.types.Stance`, or :data:`UNSUPPORTED`
     stance: int
-    #: kind of the error of a contradicted claim
-    how: str = ""
-    #: number of its writer; 0: unknown
-    writer: int = 0
     #: whether the pair was written, not made of one
     written: bool = True
 
@@ -72,49 +66,32 @@ def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
     yield from claims(data, texts)
     yield from scifact(data, pool, random.Random(f"scifact:{seed}"))
     yield from healthver(data)
-    for number, row in enumerate(rows(data / SNLI)):
-        yield _general("snli", number, row["hypothesis"], row["premise"], _SNLI[row["label"]])
-    for number, row in enumerate(rows(data / FACTCG)):
+    for row in rows(data / SNLI):
+        yield _general("snli", row["hypothesis"], row["premise"], _SNLI[row["label"]])
+    for row in rows(data / FACTCG):
         stance = SUPPORTS if row["label"] else UNSUPPORTED
-        yield _general("factcg", number, row["claim"], row["text"], stance)
-    for number, row in enumerate(rows(data / COVIDFACT)):
+        yield _general("factcg", row["claim"], row["text"], stance)
+    for row in rows(data / COVIDFACT):
         stance = SUPPORTS if row["label"] == "SUPPORTED" else UNSUPPORTED
-        yield _general("covidfact", number, row["claim"], " ".join(row["evidence"]), stance)
+        yield _general("covidfact", row["claim"], " ".join(row["evidence"]), stance)
     yield from questions(data, texts, random.Random(f"questions:{seed}"))
     yield from pubmedqa(data)
     yield from bioasq(data, random.Random(f"bioasq:{seed}"))
 
 
-def _general(origin: str, number: int, claim: str, text: str, stance: int) -> Lesson:
-    document = f"{origin}:{number}"
-    return Lesson(
-        origin=origin,
-        part="train",
-        document=document,
-        claim=claim,
-        text=text,
-        stance=stance,
-    )
+def _general(origin: str, claim: str, text: str, stance: int) -> Lesson:
+    return Lesson(origin=origin, part="train", claim=claim, text=text, stance=stance)
 
 
 def claims(data: Path, texts: Mapping[str, str]) -> Iterator[Lesson]:
     """Yield the written claims beside their evidence."""
     for row in rows(data / WRITTEN):
-        about = _about("claims", row)
+        about = {"origin": "claims", "part": part_of(row["id"])}
         sentences = _sentences(texts[row["id"]])
         for stance, kind in enumerate(Stance):
             for one in row[kind.value]:
-                evidence, how = [k - 1 for k in one["s"]], one.get("how", "")
-                yield _beside(about, one["claim"], sentences, evidence, stance, how=how)
-
-
-def _about(origin: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "origin": origin,
-        "part": part_of(row["id"]),
-        "document": row["id"],
-        "writer": row["writer"],
-    }
+                evidence = [k - 1 for k in one["s"]]
+                yield _beside(about, one["claim"], sentences, evidence, stance)
 
 
 def _sentences(text: str) -> list[str]:
@@ -122,13 +99,12 @@ def _sentences(text: str) -> list[str]:
 
 
 def _beside(
-    about: Mapping[str, Any],
+    about: Mapping[str, str],
     claim: str,
     sentences: Sequence[str],
     evidence: Sequence[int],
     stance: int,
     *,
-    how: str = "",
     written: bool = True,
 ) -> Lesson:
     """Return a claim beside sentences."""
@@ -137,7 +113,6 @@ def _beside(
         claim=claim,
         text=" ".join(sentences[k].strip() for k in evidence),
         stance=stance,
-        how=how,
         written=written,
     )
 
@@ -154,7 +129,7 @@ def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -
             starts = fine_starts(text, split(text))
             ends = [*starts[1:], len(text)]
             sentences = [text[a:b] for a, b in zip(starts, ends, strict=True)]
-            about = {"origin": "scifact", "part": part_of(name), "document": name}
+            about = {"origin": "scifact", "part": part_of(name)}
             evidence = row["evidence"].get(str(number))
             marked: set[int] = set()
             for group in evidence["sentences"] if evidence else ():
@@ -175,7 +150,6 @@ def healthver(data: Path) -> Iterator[Lesson]:
             yield Lesson(
                 origin="healthver",
                 part=part_of(document),
-                document=document,
                 claim=row["claim"],
                 text=one["text"],
                 stance=_HEALTHVER[one["label"]],
@@ -185,7 +159,7 @@ def healthver(data: Path) -> Iterator[Lesson]:
 def questions(data: Path, texts: Mapping[str, str], rng: random.Random) -> Iterator[Lesson]:
     """Yield the written questions, answered, and their near misses, beside the sentences that answer the former."""
     for row in rows(data / WRITTEN):
-        about = _about("questions", row)
+        about = {"origin": "questions", "part": part_of(row["id"])}
         sentences = _sentences(texts[row["id"]])
         evidence = [k - 1 for k in row["answer_sentences"]]
         for claim, stance in answered(row["question"], row["verdict"]):
@@ -210,7 +184,6 @@ def pubmedqa(data: Path) -> Iterator[Lesson]:
             yield Lesson(
                 origin="pubmedqa",
                 part=part_of(document),
-                document=document,
                 claim=claim,
                 text=row["long_answer"],
                 stance=stance,
@@ -230,7 +203,6 @@ def bioasq(data: Path, rng: random.Random) -> Iterator[Lesson]:
                 yield Lesson(
                     origin="bioasq",
                     part=part_of(document),
-                    document=document,
                     claim=claim,
                     text=text,
                     stance=stance,

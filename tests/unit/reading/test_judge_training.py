@@ -41,7 +41,6 @@ def lesson(n: int, stance: int = 0, origin: str = "claims") -> Lesson:
     return Lesson(
         origin=origin,
         part="train",
-        document=str(n),
         claim=("Salt helped.", "Salt did harm.", "Sand helped.", "Nothing helped.")[stance],
         text=f"Salt helped {n} of 90.",
         stance=stance,
