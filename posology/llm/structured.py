@@ -314,7 +314,7 @@ def _fills_window(call: Call, completion: Completion) -> bool:
 def _cut(call: Call, completion: Completion, more: str = "") -> UnusableReply:
     if not more and loops(completion.text):
         said = (
-            f"truncated at {call.max_tokens} output tokens, since it repeats itself: a larger bound would not end that, "
+            f"truncated, since it repeats itself: a bound larger than {call.max_tokens} output tokens would not end that, "
             "another model or another question may"
         )
         return _unusable(TruncatedReply, call, completion, said)

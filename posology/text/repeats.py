@@ -20,6 +20,9 @@ _ROUNDS = 3
 _CLAUSES, _LEAST = 4, 3
 _TOKEN = re.compile(r"[^\W_]+(?:[-.,·'’][^\W_]+)*|[<>≤≥≠±%/]|[-−](?=\d)")
 _CLAUSE = re.compile(r"(?<=[,;:.!?])\s+|\s(?=and\s)")
+#: the last characters by which an earlier round is found, rounds that are no longer a reply, and their characters at least: a
+#: list of single words may be as long
+_NEEDLE, _ENDLESS, _LONG = 40, 8, 480
 _EMPTY = words(
     "the a an that this these those is are was were be been being has have had of for in also and furthermore moreover additionally "
     "overall thus therefore"
@@ -50,6 +53,16 @@ def unlooped(text: str) -> str:
 def loops(text: str) -> bool:
     """Return whether clauses of a text follow on each other three times or more."""
     return unlooped(text) != text
+
+
+def endless(text: str) -> bool:
+    """Return whether a text that is still being written ends in one part, character for character, again and again.
+
+    Equal items of a list in JSON do not count: many cells of a table may be empty.
+    """
+    period = len(text) - _NEEDLE - text.rfind(text[-_NEEDLE:], 0, -1)
+    span = text[-max(_ENDLESS * period, _LONG) :]
+    return len(text) > len(span) > period and "{" not in span and span[period:] == span[:-period]
 
 
 def _loop(keys: Sequence[tuple[str, ...]], i: int) -> tuple[int, int]:

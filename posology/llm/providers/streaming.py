@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import httpx2
@@ -50,6 +50,9 @@ class StreamingAdapter(SdkAdapter):
         stream: whether replies in words are streamed.
         options: of :class:`~posology.llm.providers.wire.SdkAdapter`.
     """
+
+    #: whether a reply that repeats itself without an end is cut. A provider would not say what that cost
+    CUTS: ClassVar[bool] = False
 
     def __init__(self, vendor: Vendor, client: Any, *, stream: bool, **options: Any) -> None:
         super().__init__(vendor, client, **options)
@@ -179,6 +182,7 @@ class StreamingAdapter(SdkAdapter):
                 between=between,
                 began=began,
                 told=None if told is None else partial(told, call),
+                cuts=self.CUTS,
             ):
                 return None
         except NoReply as error:

@@ -21,9 +21,12 @@ from posology.errors import (
     UnusableReply,
 )
 from posology.llm.calls import ReplyProgress
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.clouds.azure import AzureAdapter
 from posology.llm.providers.local.adapter import LocalAdapter
 from posology.llm.providers.local.kinds import KINDS
 from posology.llm.providers.local.servers import Served, root_of, running, served
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.providers.places import Places
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.testing import Malformed, NoSuchModel, Reply, Status, Step, StubProvider
@@ -264,6 +267,12 @@ async def test_ollama_s_reply_that_was_cut_and_its_progress(make_call: Any) -> N
     assert completion.finish is Finish.LENGTH
     assert completion.text == GOOD * 5
     assert seen[-1].written > 1
+
+
+def test_only_a_server_of_one_s_own_is_cut_short() -> None:
+    """What a provider's service spent on a reply would stay unknown."""
+    assert LocalAdapter.CUTS
+    assert not any(one.CUTS for one in (OpenAIAdapter, AnthropicAdapter, AzureAdapter))
 
 
 async def test_no_server_at_the_address_says_what_to_set(make_call: Any) -> None:

@@ -6,6 +6,7 @@ import json
 import struct
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 
@@ -19,7 +20,8 @@ from posology.llm.providers.streaming import LONG
 from posology.llm.providers.streams.assembly import Assembly, NoReply
 from posology.llm.providers.streams.chat import ChatAssembly
 from posology.llm.providers.streams.messages import MessageAssembly
-from posology.llm.providers.streams.receiving import Incoming
+from posology.llm.providers.streams.ollama import OllamaAssembly
+from posology.llm.providers.streams.receiving import Incoming, receive
 from posology.testing.provider import formats
 from posology.testing.provider.streaming import (
     FRAMES,
@@ -57,6 +59,63 @@ def chat(*events: dict[str, Any], end: bytes = b"data: [DONE]\n\n") -> ChatAssem
 
 def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("cuts", [True, False])
+@pytest.mark.parametrize(
+    ("assembly", "kind", "event", "end"),
+    [
+        (
+            ChatAssembly,
+            SENT_EVENTS,
+            lambda text: chunks(delta(content=text), end=b""),
+            {"finish_reason": "length"},
+        ),
+        (
+            OllamaAssembly,
+            "application/x-ndjson",
+            lambda text: json.dumps({"message": {"content": text}}).encode() + b"\n",
+            {"done_reason": "length"},
+        ),
+        (
+            MessageAssembly,
+            SENT_EVENTS,
+            lambda text: chunks(
+                {
+                    "type": "content_block_delta",
+                    "index": 0,
+                    "delta": {"type": "text_delta", "text": text},
+                },
+                end=b"",
+            ),
+            {"stop_reason": "max_tokens"},
+        ),
+    ],
+)
+async def test_a_reply_that_repeats_itself_is_cut_where_that_is_asked_for(
+    cuts: bool, assembly: Any, kind: str, event: Any, end: dict[str, str]
+) -> None:
+    """The usage stays unknown: what the server spent on it was never said."""
+    sent = 0
+
+    async def pieces() -> Any:
+        nonlocal sent
+        for _ in range(1_000):
+            sent += 1
+            yield event(f"{TEXT} ")
+
+    incoming = Incoming(assembly(), kind)
+    began = anyio.current_time()
+    assert await receive(
+        pieces(), incoming, first=60.0, between=60.0, began=began, told=None, cuts=cuts
+    )
+    assert (sent < 100) is cuts
+    assert incoming.assembly.ended is cuts
+    body = incoming.assembly.body()
+    (said,) = body.get("choices", [body])
+    assert (end.items() <= said.items()) is cuts
+    assert "usage" not in body
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1_000_000])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.text.repeats import once, unlooped
+from posology.text.repeats import endless, once, unlooped
 from tests.support.growth import MOST, growth
 
 CLAUSE = "aspirin reduces the risk of preeclampsia"
@@ -38,6 +38,27 @@ def test_repetitions_are_left_out(text: str, short: str | None) -> None:
     assert once(text) == (text if short is None else short)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"text": "Yes. ' + f"{CLAUSE}, " * 20, True),
+        # in the middle of a round
+        ('{"text": "Yes. ' + f"{CLAUSE}, " * 20 + CLAUSE[:11], True),
+        ('{"text": "Yes."' + " " * 600, True),
+        # a few rounds may end by themselves
+        ('{"text": "Yes. ' + f"{CLAUSE}, " * 7, False),
+        ('{"text": "Yes. ' + f"{CLAUSE}, " * 20 + "but it is not safe in ", False),
+        ('{"text": "Yes. ' + " ".join(f"Trial {n} found it." for n in range(60)), False),
+        ('{"verdicts": [' + '"supported", ' * 20, False),
+        ('{"cells": [' + '{"value": null, "sentences": []}, ' * 40, False),
+        ("", False),
+        ("a", False),
+    ],
+)
+def test_a_reply_without_an_end_is_known_while_it_is_written(text: str, found: bool) -> None:
+    assert endless(text) is found
+
+
 @given(st.text(max_size=200))
 def test_a_text_without_repetitions_stays_as_it_is_and_a_second_pass_changes_nothing(
     text: str,
@@ -45,6 +66,12 @@ def test_a_text_without_repetitions_stays_as_it_is_and_a_second_pass_changes_not
     short = once(text)
     assert len(short) <= len(text) + 1
     assert unlooped(short) in (short, unlooped(unlooped(short)))
+
+
+@given(st.text(min_size=1, max_size=50), st.text(max_size=50))
+def test_what_is_endless_ends_in_equal_parts(part: str, before: str) -> None:
+    text = before + part * (480 // len(part) + 8)
+    assert endless(text) is ("{" not in part)
 
 
 @pytest.mark.parametrize("part", [" ", "and ", "a, ", "It helps. ", "a b c, d, "])

@@ -39,6 +39,7 @@ class LocalAdapter(OpenAIAdapter):
 
     #: what follows the address in the base URL of its API
     API: ClassVar[str] = "/v1"
+    CUTS = True
 
     def __init__(
         self, kind: Kind, *, api_key: str | None, base_url: str | None, **options: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from posology.llm.calls import ReplyProgress
 from posology.llm.providers.fields import count
@@ -28,6 +28,9 @@ class Assembly(ABC):
     Every byte counts: this runs once for each token of a reply.
     """
 
+    #: the event that ends a reply at its bound
+    CUT: ClassVar[bytes]
+
     def __init__(self) -> None:
         #: whether the stream's last event came
         self.done = False
@@ -43,6 +46,7 @@ class Assembly(ABC):
         #: whether an error came
         self._failed = False
         self._events = self._characters = 0
+        self._written = list[str]()
         self._prompt: int | None = None
         self._read: int | None = None
 
@@ -81,6 +85,15 @@ class Assembly(ABC):
             written=max(self._events, self._characters // _CHARACTERS),
         )
 
+    @property
+    def written(self) -> str:
+        """What the model wrote until now, whatever the field."""
+        return "".join(self._written)
+
+    def cut(self) -> None:
+        """End the reply here, as one that is cut at its bound; its usage stays unknown."""
+        self.feed(self.CUT)
+
     def body(self) -> dict[str, Any]:
         """Return the body. The usage of a reply that broke off is left out: the provider may bill more."""
         whole = self._counted or (self.done and not self._failed)
@@ -113,6 +126,7 @@ class Assembly(ABC):
             self.began = True
             self._events += 1
             self._characters += len(text)
+            self._written.append(text)
 
     def _reads(self, progress: Mapping[str, Any]) -> None:
         """Take llama.cpp's progress of reading the prompt."""

@@ -19,6 +19,8 @@ class ChatAssembly(Assembly):
     fields of their own.
     """
 
+    CUT = b'{"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}'
+
     def __init__(self) -> None:
         super().__init__()
         self._choice: dict[str, Any] | None = None

@@ -22,6 +22,8 @@ _WRITTEN = ("text", "thinking", "input")
 class MessageAssembly(Assembly):
     """Puts events together into the body of a message."""
 
+    CUT = b'{"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}'
+
     def __init__(self) -> None:
         super().__init__()
         #: content blocks by their places, with the pieces of their texts

@@ -12,6 +12,8 @@ from posology.llm.providers.streams.assembly import Assembly
 class OllamaAssembly(Assembly):
     """Puts lines together into the body of a reply, whose counts stand in the last line."""
 
+    CUT = b'{"done": true, "done_reason": "length"}'
+
     def __init__(self) -> None:
         super().__init__()
         #: texts of the message by field, in pieces

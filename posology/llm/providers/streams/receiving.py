@@ -13,6 +13,7 @@ from posology.llm.calls import ReplyProgress
 from posology.llm.providers.streams.assembly import Assembly, NoReply
 from posology.llm.providers.streams.events import Events, JsonLines, ServerSentEvents
 from posology.llm.providers.streams.frames import AwsFrames
+from posology.text.repeats import endless
 
 #: Maximum bytes of a stream: an event of each of 128,000 tokens takes less
 MOST_BYTES = 128 * 1024 * 1024
@@ -23,6 +24,8 @@ _SLACK = 0.02
 #: Seconds between two pieces after which the second one came over the network by itself. Reading it costs several times
 #: what an event does, so once a few came so, pieces are left to gather for a pause, seconds
 _WAITED, _FEW, _PAUSE = 0.001, 16, 0.1
+#: tokens after which a reply is looked at for repetitions again
+_LOOKS = 64
 #: media types of streams
 _KINDS: dict[str, Callable[[], Events]] = {
     "text/event-stream": ServerSentEvents,
@@ -94,6 +97,7 @@ async def receive(
     between: float,
     began: float,
     told: Callable[[ReplyProgress], None] | None,
+    cuts: bool = False,
 ) -> bool:
     """Receive a body until its end. Whatever comes is a sign of life, comments included; a deadline is the caller's.
 
@@ -104,14 +108,16 @@ async def receive(
         between: seconds without a sign of life after that.
         began: time when the request was sent, of the event loop's clock.
         told: takes the progress after each piece; ``None``: nothing does.
+        cuts: whether a reply that repeats itself without an end is cut.
 
     Returns:
-        Whether the end came; false: the server was silent for too long.
+        Whether the end came, or the reply was cut; false: the server was silent for too long.
 
     Raises:
         NoReply: the stream holds something else than events, or is too long.
     """
     assembly, gathering = incoming.assembly, _Gathering()
+    looked = 0
     with anyio.CancelScope(deadline=began + first) as silence:
         patience = _Patience(silence)
         async for piece in pieces:
@@ -121,6 +127,12 @@ async def receive(
             patience.renew(wait)
             if told is not None and incoming.streamed:
                 told(assembly.progress)
+            written = assembly.progress.written
+            if cuts and written - looked >= _LOOKS and not assembly.finished:
+                looked = written
+                if endless(assembly.written):
+                    assembly.cut()
+                    return True
             if alone and not assembly.finished:
                 await anyio.sleep(min(_PAUSE, wait / 10))
             gathering.next()
