@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from posology.text.figures import figures
-from posology.text.numbering import Place, numbered, places, sentence_of, without_names
+from posology.text.numbering import (
+    Place,
+    numbered,
+    places,
+    sentence_of,
+    without_lead,
+    without_names,
+)
 from posology.text.quotes import Claimed, Dropped, DropReason, Span, Verified, locate
 from posology.text.repeats import remark, unsaid
 from posology.types import UNREADABLE, Citation, Excerpt, Rule, Statement
@@ -54,7 +61,7 @@ class Claim:
     @classmethod
     def of(cls, text: str, names: Sequence[str], question: str = "") -> Claim:
         """Return a claim of a reply. Names in its words are names: models copy the number behind a sentence with it."""
-        bare, within = without_names(text)
+        bare, within = without_names(without_lead(text, names))
         return cls(text=bare, names=tuple(dict.fromkeys((*names, *within))), question=question)
 
     @property

@@ -8,9 +8,11 @@ headings have no numbers.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from posology.text._edges import sentence_at
+from posology.text.figures import figures
 from posology.types import Excerpt, Sentence
 
 #: most sentences that one range names: a longer one is no evidence for one statement
@@ -25,6 +27,8 @@ _NAME = re.compile(
 _PARTS = re.compile(r"[,;]|\]\s*\[")
 #: a name that is longer than this is none
 _LONGEST = 200
+#: a name at the beginning, before a word that is no symbol of a unit
+_LEADING = re.compile(rf"\[?({_NUMBER})\]?[.:)]?\s+(?=A\s|[A-Z][\w'’-]|[\"“(])", re.ASCII)
 #: a name in square brackets within other words, with the space before it
 _WITHIN = re.compile(rf"\s*\[{_NUMBER}\]", re.ASCII)
 
@@ -103,6 +107,22 @@ def places(given: str) -> tuple[Place, ...]:
             Place(passage=int(passage) - 1, sentence=at - 1) for at in range(int(first), until + 1)
         ]
     return tuple(dict.fromkeys(found))
+
+
+def without_lead(text: str, names: Collection[str]) -> str:
+    """Return a text without the name that it begins with, if that is one of those given: models copy it with its sentence.
+
+    A quantity stays: ``2.5 Gy was given``.
+    """
+    lead = _LEADING.match(text)
+    if lead is None:
+        return text
+    given = {place for one in names for place in places(one)}
+    if given.isdisjoint(places(lead[1])) or any(
+        one.start == 0 and one.unit for one in figures(text)
+    ):
+        return text
+    return text[lead.end() :]
 
 
 def without_names(text: str) -> tuple[str, tuple[str, ...]]:

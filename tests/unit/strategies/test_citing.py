@@ -442,6 +442,26 @@ def test_an_interval_in_square_brackets_is_no_name() -> None:
     assert Claim.of(text, ["1.1"]) == Claim(text=text, names=("1.1",))
 
 
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("1.2 These therapies are expensive.", "These therapies are expensive."),
+        ("1.2: These therapies are expensive.", "These therapies are expensive."),
+        ("[1.2] A total of 30 took part.", "A total of 30 took part."),
+        ("P1.4. By contrast, it rose.", "By contrast, it rose."),
+        # another number, and quantities
+        ("1.5 Tesla scanners were used.", None),
+        ("1.2 Gy was given.", None),
+        ("1.2 T scanners were used.", None),
+        ("1.2 million took part.", None),
+        ("1.2 IU/mL was the limit.", None),
+    ],
+)
+def test_a_name_before_a_claim_is_none_of_its_words(text: str, bare: str | None) -> None:
+    names = ["1.2", "1.3-1.4"]
+    assert Claim.of(text, names).text == (text if bare is None else bare)
+
+
 @pytest.mark.anyio
 async def test_a_question_put_back_states_nothing() -> None:
     """A small model replied with the question, and named sentences for it."""
