@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from posology.text.sentences import split
 from posology.types import Form, Query
+from strategies.compression.checked import ordered_stems, parallels
 
 #: "Yes, …", "No.", but not "No difference was found"
 _WORD = re.compile(r"\W*(yes|no|maybe)\b\W*?(?:[,.;:!–—]|\s-|\Z)", re.IGNORECASE)
@@ -16,13 +18,23 @@ _LETTER = re.compile(
 )
 
 
+#: words after which a sentence says less than the question asks, or more
+_LIMITED = re.compile(
+    r"\b(?:whether|may|might|could|if|unless|unclear|possibly|perhaps|potential(?:ly)?|suggests?|but|although|though|however|while|"
+    r"whereas|except)\b",
+    re.IGNORECASE,
+)
+#: content words of a question from which on a sentence is known to restate it
+_LEAST = 2
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """The verdict of a reply."""
 
     #: one of the question's choices; ``None``: it asks for none, or the reply gives none
     choice: str | None
-    #: the verdict of its first words, where that is another one; ``None``: they give the same or none
+    #: the verdict of its first sentence, where that is another one; ``None``: it gives the same or none
     worded: str | None
     notes: tuple[str, ...] = ()
 
@@ -38,15 +50,19 @@ def verdict_of(query: Query, choice: str | None, text: str) -> Verdict:
     if not query.choices:
         return Verdict(choice=None, worded=None)
     worded = _worded(query, text)
+    how = f"begins with “{worded}”"
     if choice not in query.choices:
         if worded in query.choices:
             taken = f"The reply has no verdict of its own: “{worded}” is how its answer begins."
             return Verdict(choice=worded, worded=None, notes=(taken,))
         missing = f"The model gave no verdict of {', '.join(query.choices)}."
         return Verdict(choice=None, worded=None, notes=(missing,))
+    if worded is None and query.form is not Form.CHOICE:
+        worded = _restated(query.text, text)
+        how = f"{'affirms' if worded == 'yes' else 'denies'} what the question asks"
     if worded in (None, choice):
         return Verdict(choice=choice, worded=None)
-    differs = f"Words and verdict differ: the answer begins with “{worded}”, and the verdict is “{choice}”."
+    differs = f"Words and verdict differ: the answer {how}, and the verdict is “{choice}”."
     return Verdict(choice=choice, worded=worded, notes=(differs,))
 
 
@@ -68,3 +84,18 @@ def _worded(query: Query, text: str) -> str | None:
         ):
             return option.label
     return None
+
+
+def _restated(question: str, text: str) -> str | None:
+    """Return ``yes`` if a text's first sentence says what a question asks, in its words, and ``no`` if it denies just that.
+
+    ``None``: it does neither, or says less or more: "X may help", "X helps, but …", "B is better than A" where A was asked for.
+    """
+    first = next((one.of(text) for one in split(text)), "")
+    asked = tuple(dict.fromkeys(ordered_stems(question)))
+    told = tuple(dict.fromkeys(one for one in ordered_stems(first) if one in asked))
+    limits = {one.lower() for one in _LIMITED.findall(first)}
+    if len(asked) < _LEAST or told != asked or limits - {*question.lower().split()}:
+        return None
+    alike = parallels(question, first)
+    return None if not alike else "yes" if alike[0] else "no"

@@ -111,7 +111,12 @@ def negates_alike(sentence: str, source: str, text: str) -> bool:
 
 def stems(text: str) -> frozenset[str]:
     """Return the stems of a text's content words, without negations."""
-    return frozenset(stem for stem, _, _ in _content(text, 0, len(text)))
+    return frozenset(ordered_stems(text))
+
+
+def ordered_stems(text: str) -> tuple[str, ...]:
+    """Return the stems of a text's content words, without negations, in their order."""
+    return tuple(stem for stem, _, _ in _content(text, 0, len(text)))
 
 
 def drugs(sentence: str) -> set[str]:

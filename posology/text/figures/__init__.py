@@ -59,6 +59,7 @@ _SIGN = re.compile(
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(r"[$€£¥]\s?\Z")
+_PLURAL = re.compile(r"(?<=\d)s\Z")
 _NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/][^\W_]+)*")
 
 
@@ -169,8 +170,9 @@ def uncompared(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def names(text: str) -> frozenset[str]:
-    """Return the words of letters and digits, such as ``IL-6`` and ``BMS-986165``, lower case, without hyphens."""
-    return frozenset(re.sub(r"[-‐‑–]", "", m[0]).lower() for m in _NAME.finditer(blanked(text)))
+    """Return the words of letters and digits, such as ``IL-6`` and ``BMS-986165``, lower case, singular, without hyphens."""
+    bare = (re.sub(r"[-‐‑–]", "", found[0]) for found in _NAME.finditer(blanked(text)))
+    return frozenset(_PLURAL.sub("", one).lower() for one in bare)
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -48,6 +48,34 @@ def test_options(text: str, worded: str | None) -> None:
     assert verdict_of(OPTIONS, "A", text).worded == worded
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "worded"),
+    [
+        ("Is mesothelioma caused by asbestos?", "Mesothelioma is caused by asbestos [p:1].", "yes"),
+        ("Does aspirin reduce the risk of stroke?", "Aspirin reduced the risk of stroke.", "yes"),
+        ("Does aspirin reduce the risk of stroke?", "Aspirin did not reduce stroke risk.", None),
+        ("Does aspirin reduce strokes?", "Aspirin does not reduce strokes in adults.", "no"),
+        ("Is aspirin not effective for pain?", "Aspirin is effective for pain.", "no"),
+        # less, or more
+        ("Does aspirin reduce the risk of stroke?", "Aspirin may reduce the risk of stroke.", None),
+        ("Can aspirin potentially damage it?", "Aspirin potentially damages it.", "yes"),
+        ("Does aspirin reduce strokes?", "Aspirin reduces strokes, but not in women.", None),
+        ("Is aspirin better than heparin?", "Heparin is better than aspirin.", None),
+        ("Does aspirin reduce the risk of stroke?", "Aspirin raised the risk of stroke.", None),
+        ("Does it help?", "It helps.", None),
+        ("Does aspirin reduce strokes?", "", None),
+    ],
+)
+def test_a_sentence_that_restates_the_question_gives_a_verdict(
+    question: str, text: str, worded: str | None
+) -> None:
+    asked = make_query(question, form=Form.YES_NO_MAYBE)
+    assert verdict_of(asked, "maybe", text).worded == worded
+    assert verdict_of(asked, worded or "no", text).notes == ()
+    # to be marked is not to be taken
+    assert verdict_of(asked, None, text).choice is None
+
+
 def test_without_a_verdict_of_its_own_a_reply_has_that_of_its_first_words() -> None:
     found = verdict_of(YES_NO, None, "Yes, it does.")
     assert (found.choice, found.worded) == ("yes", None)

@@ -56,6 +56,7 @@ def test_numbers_are_read_with_comparison_and_unit(
 def test_names_of_letters_and_digits_are_compared_without_hyphens() -> None:
     assert names("IL-6 and IL6, H1N1, BMS-986165") == {"il6", "h1n1", "bms986165"}
     assert names("6 of 10 patients") == frozenset()
+    assert names("G4s and TH17s in the 1990s, H3S, IL-6s") == {"g4", "th17", "h3s", "il6"}
 
 
 @pytest.mark.parametrize(
