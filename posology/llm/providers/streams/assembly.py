@@ -87,7 +87,7 @@ class Assembly(ABC):
 
     @property
     def written(self) -> str:
-        """What the model wrote until now, whatever the field."""
+        """The text that the model wrote until now, of all fields."""
         return "".join(self._written)
 
     def cut(self) -> None:
