@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,7 +40,7 @@ class _Sum:
     #: number of our attempts that may belong elsewhere
     edge: int = 0
     #: only figures that all of its rows have
-    theirs: dict[Measure, Number] = field(default_factory=dict)
+    theirs: Mapping[Measure, Number] = field(default_factory=dict)
     #: dollars
     rounding: Decimal = Decimal(0)
     #: number of their rows
@@ -51,23 +52,18 @@ class _Sum:
         self.unknown += here and (attempt.usage is None or attempt.cost is None)
         self.edge += not certain
 
-    def add_theirs(
-        self, figures: Mapping[Measure, Number], rounding: Decimal, rows: int = 1
-    ) -> None:
-        if not self.rows:
-            self.theirs = dict(figures)
-        else:
-            self.theirs = {m: n + figures[m] for m, n in self.theirs.items() if m in figures}
-        self.rounding += rounding
-        self.rows += rows
-
     def join(self, other: _Sum) -> None:
         for measure, band in other.ours.items():
             self.ours.setdefault(measure, Band()).join(band)
         self.unknown += other.unknown
         self.edge += other.edge
-        if other.rows:
-            self.add_theirs(other.theirs, other.rounding, other.rows)
+        if not self.rows:
+            self.theirs = dict(other.theirs)
+        elif other.rows:
+            more = other.theirs
+            self.theirs = {m: n + more[m] for m, n in self.theirs.items() if m in more}
+        self.rounding += other.rounding
+        self.rows += other.rows
 
 
 class Days:
@@ -88,8 +84,10 @@ class Days:
         self._threshold, self._tolerance = threshold, tolerance
         #: period of the rows of each kind; ``None``: it has none
         self._spans: dict[Kind, Span | None] = {}
-        self._theirs: dict[tuple[Kind, str, str | None], _Sum] = {}
-        self._ours: dict[tuple[Kind, str | None, str], _Sum] = {}
+        #: by kind, day and the provider's name of a model; ``None``: all models
+        self._theirs: defaultdict[tuple[Kind, str, str | None], _Sum] = defaultdict(_Sum)
+        #: by kind, day and our name of a model; ``None``: the whole period
+        self._ours: defaultdict[tuple[Kind, str | None, str], _Sum] = defaultdict(_Sum)
 
     def read(self, kind: Kind, rows: Iterable[Row]) -> int:
         """Add rows; return the number with figures in the period.
@@ -107,7 +105,8 @@ class Days:
             self._spans[what] = row.span.joined(self._spans.get(what))
             if row.figures:
                 place = (what, day(row.span.start), row.model)
-                self._theirs.setdefault(place, _Sum()).add_theirs(row.figures, row.rounding)
+                one = _Sum(theirs=row.figures, rounding=row.rounding, rows=1)
+                self._theirs[place].join(one)
                 taken += 1
         return taken
 
@@ -134,9 +133,9 @@ class Days:
             here = period.has(attempt.started)
             days = _days(max(first, period.start), min(last, period.end - 1))
             home, sure = day(attempt.started), inside and here and len(days) == 1
-            self._sum(kind, None, attempt.model).add(attempt, here=here, certain=inside)
+            self._ours[kind, None, attempt.model].add(attempt, here=here, certain=inside)
             for one in days:
-                own = self._sum(kind, one, attempt.model)
+                own = self._ours[kind, one, attempt.model]
                 own.add(attempt, here=here and one == home, certain=sure)
 
     def result(self) -> tuple[list[Group], list[Group], list[Naming]]:
@@ -173,16 +172,12 @@ class Days:
             for kind in self._spans
             if self._is_together(kind)
         ]
-        for kind, figures in ((Kind.COST, "dollars"), (Kind.USAGE, "tokens")):
-            if kind not in self._spans:
-                missing = "costs" if kind is Kind.COST else kind
-                said.append(
-                    f"{self._provider}'s {figures} were not compared: there is no export of {missing}"
-                )
-        return said
-
-    def _sum(self, kind: Kind, one: str | None, model: str) -> _Sum:
-        return self._ours.setdefault((kind, one, model), _Sum())
+        missing = {Kind.COST: ("dollars", "costs"), Kind.USAGE: ("tokens", "usage")}
+        return said + [
+            f"{self._provider}'s {figures} were not compared: there is no export of {export}"
+            for kind, (figures, export) in missing.items()
+            if kind not in self._spans
+        ]
 
     def _is_together(self, kind: Kind) -> bool:
         return any(what is kind and name is None for what, _, name in self._theirs)

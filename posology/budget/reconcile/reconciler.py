@@ -15,10 +15,9 @@ from posology.budget.reconcile.ours import Ours
 from posology.budget.reconcile.report import (
     File,
     Kind,
+    Measure,
     ReconcileOutput,
     Verdict,
-    drifting,
-    unexplained,
 )
 from posology.budget.reconcile.requests import ByRequest
 from posology.errors import BadFile
@@ -117,17 +116,31 @@ class Reconciler:
             requests = self._by_request.result()
             providers = " and ".join(sorted(self._by_request.providers))
             periods.append(self._by_request.period.published(providers, Kind.REQUESTS))
-        verdicts = {group.verdict for group in (*groups, *totals)}
+        drift = [group for group in (*groups, *totals) if group.verdict is Verdict.DRIFT]
+        # a midnight may hide on each day what is there in the whole time
+        days = sum(group.day is not None for group in drift)
+        models = {(one.provider, one.model) for one in drift if one.day is None and one.model}
+        models -= {(one.provider, one.model) for one in drift if one.day is not None}
+        drifting = days + len(models)
+        figures = [one for group in totals for one in group.compared]
+        agrees = not drift
+        if requests is not None:
+            figures += requests.totals
+            if requests.verdict is Verdict.DRIFT:
+                agrees = False
+                drifting += requests.only_ours + requests.only_theirs
+                drifting += requests.twice + requests.differing
+        amounts = [Decimal(one.unexplained) for one in figures if one.measure is Measure.COST]
         return ReconcileOutput(
-            agrees=Verdict.DRIFT not in verdicts | ({requests.verdict} if requests else set()),
+            agrees=agrees,
             providers=tuple(sorted({file.provider for file in self._files})),
             tenants=tuple(tenants),
             attempts=self._attempts,
             periods=tuple(periods),
             threshold=self._threshold,
             tolerance_seconds=self._tolerance,
-            unexplained_usd=unexplained(totals, requests),
-            drifting=drifting(groups, totals, requests),
+            unexplained_usd=max(amounts, key=abs, default=None),
+            drifting=drifting,
             totals=tuple(totals),
             groups=tuple(groups),
             requests=requests,

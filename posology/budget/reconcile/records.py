@@ -1,4 +1,4 @@
-"""Records of exports, whoever wrote them: the names of their fields, and what they mean for each provider."""
+"""Records of exports of all providers: the names of their fields, and what they mean."""
 
 from __future__ import annotations
 

@@ -236,26 +236,3 @@ class ReconcileOutput(Published):
             drift=usd,
             drifting=self.drifting,
         )
-
-
-def drifting(groups: list[Group], totals: list[Group], requests: Requests | None) -> int:
-    """Return the number of days of a model, models as a whole, and requests that drift."""
-    days = [(one.provider, one.model) for one in groups if one.verdict is Verdict.DRIFT]
-    # a midnight may hide on each day what is there in the whole time
-    models = {
-        (one.provider, one.model)
-        for one in totals
-        if one.verdict is Verdict.DRIFT and one.model is not None
-    }
-    count = len(days) + len(models - set(days))
-    if requests is not None and requests.verdict is Verdict.DRIFT:
-        count += requests.only_ours + requests.only_theirs + requests.twice + requests.differing
-    return count
-
-
-def unexplained(totals: list[Group], requests: Requests | None) -> Decimal | None:
-    """Return the largest unexplained dollars of all totals; ``None``: dollars were not compared."""
-    figures = [one for group in totals for one in group.compared]
-    figures += [] if requests is None else requests.totals
-    amounts = (Decimal(one.unexplained) for one in figures if one.measure is Measure.COST)
-    return max(amounts, key=abs, default=None)

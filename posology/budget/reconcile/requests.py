@@ -45,9 +45,9 @@ class ByRequest:
         self._seen: set[str] = set()
         self._strangers: list[Row] = []
         self._ours: defaultdict[Measure, Band] = defaultdict(Band)
-        self._theirs: dict[Measure, Number] = {}
+        self._theirs: defaultdict[Measure, Number] = defaultdict(int)
         #: unexplained drift, as sums of absolute values
-        self._gross: dict[Measure, Number] = {}
+        self._gross: defaultdict[Measure, Number] = defaultdict(int)
         self._counts = Counter[Flaw]()
         self._mismatches: list[Mismatch] = []
 
@@ -65,7 +65,7 @@ class ByRequest:
             self._times = row.span.joined(self._times)
         self.providers.add(provider)
         for measure, theirs in ((Measure.REQUESTS, 1), *row.figures.items()):
-            self._theirs[measure] = self._theirs.get(measure, 0) + theirs
+            self._theirs[measure] += theirs
         attempt = (
             self._by_request.get(row.id)
             or self._by_attempt.get(row.client_id)
@@ -106,17 +106,10 @@ class ByRequest:
         for attempt in missing:
             if attempt.usage is not None:
                 self._miss(attempt, period)
-        told = self._theirs or LEAST
+        ours, theirs, gross = self._ours, self._theirs, self._gross
         totals = tuple(
-            compare(
-                measure,
-                self._ours[measure],
-                self._theirs.get(measure, 0),
-                threshold=self._threshold,
-                gross=self._gross.get(measure, 0),
-            )
-            for measure in Measure
-            if measure in told
+            compare(m, ours[m], theirs[m], threshold=self._threshold, gross=gross[m])
+            for m in [m for m in Measure if m in (theirs or LEAST)]
         )
         return Requests(
             matched=len(self._seen),
@@ -187,7 +180,7 @@ class ByRequest:
     ) -> None:
         for one in compared:
             if one.unexplained:
-                self._gross[one.measure] = self._gross.get(one.measure, 0) + size(one.unexplained)
+                self._gross[one.measure] += size(one.unexplained)
         self._counts[flaw] += 1
         if len(self._mismatches) >= MOST:
             return

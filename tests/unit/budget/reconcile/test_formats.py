@@ -211,6 +211,26 @@ def test_a_gateways_requests_name_the_provider_before_the_model(tmp_path: Path) 
     assert row.rounding == Decimal("0.00005")
 
 
+def test_anthropics_reply_names_its_cache_writes_by_lifetime(tmp_path: Path) -> None:
+    writes = {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 2, "cache_creation": writes}
+    reply = {"id": "msg_1", "model": "claude-sonnet-4-5", "usage": usage | {"output_tokens": 5}}
+    (row,) = exports.inspect(written(tmp_path, "x.jsonl", json.dumps(reply))).rows()
+    assert (row.figures[Measure.CACHE_WRITE], row.figures[Measure.INPUT]) == (7, 19)
+
+
+def test_input_is_unknown_without_its_cache_reads(tmp_path: Path) -> None:
+    text = "usage_date_utc,model,input_tokens,output_tokens\n2026-01-15,m,10,2\n"
+    (row,) = exports.inspect(written(tmp_path, "x.csv", text)).rows()
+    assert row.figures == {Measure.UNCACHED: 10, Measure.OUTPUT: 2}
+
+
+def test_an_embedding_has_no_output(tmp_path: Path) -> None:
+    sort = {"object": "organization.usage.embeddings.result", "output_tokens": None}
+    (row,) = exports.inspect(written(tmp_path, "x", _page(**sort))).rows()
+    assert row.figures == {Measure.INPUT: 1, Measure.OUTPUT: 0}
+
+
 OPENAI = "start_time,model,num_requests,input_tokens,input_cached_tokens,output_tokens\n"
 COSTS = "start_time,amount_value,amount_currency,line_item\n"
 BUCKET = {"start_time": MIDNIGHT, "end_time": MIDNIGHT + DAY}
@@ -240,6 +260,15 @@ def _page(**result: object) -> str:
         (f"{OPENAI}yesterday,m,1,10,2,2\n", BadRecord, 2, "start_time must"),
         (f"{OPENAI}2026-02-30,m,1,10,2,2\n", BadRecord, 2, "start_time must"),
         (f'{OPENAI}{MIDNIGHT},"m,1,10,2,2\n', BadRecord, 2, "CSV"),
+        (f"{COSTS}{MIDNIGHT},,usd,m\n", BadRecord, 2, "neither tokens nor an amount"),
+        (
+            "usage_date_utc,input_tokens,output_tokens,cost_usd\n2026-01-15,1,1,\n",
+            BadRecord,
+            2,
+            "amount is missing",
+        ),
+        ("usage_date_utc,tokens\n2026-01-15,1\n", BadFile, None, "unknown export"),
+        (_page(output_tokens=None), BadRecord, 1, "output_tokens: missing"),
         (f"{COSTS}{MIDNIGHT},NaN,usd,m\n", BadRecord, 2, "amount_value must"),
         (f"{COSTS}{MIDNIGHT},1e99999,usd,m\n", BadRecord, 2, "amount_value must"),
         (f"{COSTS}{MIDNIGHT},1.5,eur,m\n", BadRecord, 2, "USD"),
