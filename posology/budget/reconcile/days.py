@@ -149,7 +149,7 @@ class Days:
         sums: dict[_Place, dict[Kind, _Sum]] = {_ALL: {kind: _Sum() for kind in self._spans}}
 
         def join(kind: Kind, name: str | None, one: _Sum, days: Iterable[str | None]) -> None:
-            model = None if name is None or self._is_together(kind) else labels[name]
+            model = None if name is None or kind in self._together else labels[name]
             for place in {place for each in days for place in _places(each, model)}:
                 sums.setdefault(place, {}).setdefault(kind, _Sum()).join(one)
 
@@ -170,7 +170,7 @@ class Days:
         said = [
             f"{self._provider}'s {kind} is not grouped by model: only days were compared"
             for kind in self._spans
-            if self._is_together(kind)
+            if kind in self._together
         ]
         missing = {Kind.COST: ("dollars", "costs"), Kind.USAGE: ("tokens", "usage")}
         return said + [
@@ -179,8 +179,10 @@ class Days:
             if kind not in self._spans
         ]
 
-    def _is_together(self, kind: Kind) -> bool:
-        return any(what is kind and name is None for what, _, name in self._theirs)
+    @cached_property
+    def _together(self) -> set[Kind]:
+        """Return the kinds that are not grouped by model."""
+        return {kind for kind, _, name in self._theirs if name is None}
 
     def _group(
         self, place: _Place, sums: Mapping[Kind, _Sum], base: Mapping[Measure, Number]
