@@ -61,16 +61,16 @@ class Export:
         """
         with _opened(self.path) as stream:
             source = _source(stream)
-            priced = source.form == "CSV" and bool(source.names & _COST)
+            table = source.form == "CSV"
+            priced = table and bool(source.names & _COST)
             for line, place, cells in source.records:
                 try:
                     record = parsed(Record, cells)
                     if self.kind is Kind.REQUESTS:
-                        where = f"{self.path}:{line}"
-                        yield request(record, self.provider, where, table=source.form == "CSV")
+                        yield request(record, self.provider, f"{self.path}:{line}", table=table)
                     else:
                         yield from usage_and_costs(
-                            record, self.provider, table=source.form == "CSV", priced=priced
+                            record, self.provider, table=table, priced=priced
                         )
                 except Bad as error:
                     reason = f"{place}{error}"

@@ -35,7 +35,8 @@ OWN: Mapping[str, set[str]] = {
     ANTHROPIC: {"usage_date_utc"},
 }
 #: resolution of dollars: far below the price of a token
-_KEPT = Decimal("1e-18")
+_EXPONENT = -18
+_KEPT = Decimal(1).scaleb(_EXPONENT)
 #: maximum rounding of an amount in a spreadsheet: half a cent, in dollars
 _HALF_CENT = Decimal("0.005")
 _GROUPED = re.compile(r"-?\$?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]*)?")
@@ -223,7 +224,7 @@ class Record(BaseModel):
     def rounding(self) -> Decimal:
         """Return the maximum rounding of the amount in a spreadsheet, by its decimals, in dollars."""
         exponent = 0 if self.cost is None else int(self.cost.as_tuple().exponent)
-        return min(_HALF_CENT, Decimal(5).scaleb(exponent - 1))
+        return min(_HALF_CENT, Decimal(5).scaleb(max(exponent, _EXPONENT) - 1))
 
 
 def parsed(form: type[_Form], value: object, line: int | None = None) -> _Form:
