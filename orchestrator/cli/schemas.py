@@ -44,7 +44,7 @@ from posology.budget.books.form import (
     RebuiltOutput,
     SettledOutput,
 )
-from posology.budget.reconcile.form import ReconcileOutput
+from posology.budget.reconcile.report import ReconcileOutput
 from posology.published.affected import AffectedPage
 from posology.published.answers import AskOutput, FetchOutput, PassageOutput
 from posology.published.calls import ErrorOutput

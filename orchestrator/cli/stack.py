@@ -68,11 +68,11 @@ def up(
     from orchestrator.logs.configuration import configure
     from orchestrator.logs.events import note
     from orchestrator.logs.notices import Notices
+    from orchestrator.logs.rotated import PrivateFile
     from orchestrator.rendering.words import safe
     from orchestrator.service import index_place
     from orchestrator.stack.answers import digest
     from orchestrator.stack.options import StackOptions
-    from orchestrator.stack.output import PrivateFile
     from orchestrator.stack.up import run_stack
     from posology.devices import cores
     from posology.index.connection import require

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from orchestrator.api.problems import RequestProblem
 from orchestrator.evaluation.folder import SUMMARY
 from orchestrator.evaluation.forms import EvalOutput
-from posology.budget.reconcile.form import ReconcileOutput
+from posology.budget.reconcile.report import ReconcileOutput
 from posology.published.base import Published
 
 #: maximum bytes of a report

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from orchestrator.logs.events import EVENTS
+from orchestrator.logs.rotated import SharedFile
 
 #: file of the commands of a stack, beside those of its processes
 FILE = "commands.log"
-#: maximum bytes of the file; then it is rotated once
-_LIMIT = 5_000_000
 
 
 @contextmanager
@@ -30,39 +27,17 @@ def logged(level: str, folder: Path | None) -> Iterator[None]:
     """
     log = logging.getLogger(EVENTS)
     before = log.level
-    with _stream(folder) as stream:
-        if stream is None:
-            # a log that cannot be written is no reason to submit nothing
-            yield
-            return
-        handler = logging.StreamHandler(stream)
-        handler.setFormatter(_Lines())
-        log.addHandler(handler)
-        log.setLevel(level.upper())
-        try:
-            yield
-        finally:
-            log.removeHandler(handler)
-            log.setLevel(before)
-
-
-@contextmanager
-def _stream(folder: Path | None) -> Iterator[IO[str] | None]:
-    if folder is None:
-        yield sys.stderr
-        return
-    path = folder / FILE
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    if folder is not None:
+        handler = SharedFile.of(folder / FILE)
+    handler.setFormatter(_Lines())
+    log.addHandler(handler)
+    log.setLevel(level.upper())
     try:
-        with suppress(FileNotFoundError):
-            if path.stat().st_size > _LIMIT:
-                path.replace(path.with_name(f"{FILE}.1"))
-        # lines of several commands do not mix: each is one write to the end
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    except OSError:
-        yield None
-        return
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-        yield file
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
 
 
 class _Lines(logging.Formatter):

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import anyio
 
+from orchestrator.logs.rotated import KEPT, LIMIT
 from orchestrator.stack import launch
-from orchestrator.stack.output import KEPT, LIMIT, Hear, Output
+from orchestrator.stack.output import Hear, Output
 
 #: seconds between polls, if the system cannot report the end of a process
 _LOOK = 0.05

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from io import TextIOWrapper
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Thread
 
+from orchestrator.logs.rotated import PrivateFile
+
 #: takes the name of a process and a line of its output; called on a thread of the process's own
 Hear = Callable[[str, str], None]
-#: maximum bytes of a log, and number of rotated logs that are kept
-LIMIT, KEPT = 5_000_000, 3
 #: bytes of a line; a longer one is broken
 _LINE = 256_000
 #: seconds for the rest of the output of a process that has ended
@@ -79,25 +76,3 @@ class Output:
                 if self._hear is not None:
                     self._hear(self._name, text)
         file.close()
-
-
-class PrivateFile(RotatingFileHandler):
-    """A rotated log file that only its owner may read."""
-
-    @classmethod
-    def of(cls, path: Path) -> PrivateFile:
-        """Return a file that is created at the first line."""
-        return cls(path, maxBytes=LIMIT, backupCount=KEPT, delay=True)
-
-    def write(self, text: str) -> None:
-        """Append a line as it is."""
-        self.emit(logging.LogRecord("", logging.INFO, "", 0, text, None, None))
-
-    def _open(self) -> TextIOWrapper:
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        return TextIOWrapper(
-            os.fdopen(descriptor, "ab"),
-            encoding="utf-8",
-            errors="backslashreplace",
-            write_through=True,
-        )

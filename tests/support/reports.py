@@ -14,9 +14,16 @@ from orchestrator.evaluation.forms import (
     Outcome,
 )
 from orchestrator.evaluation.measures import Cell, measured
-from posology.budget.reconcile.form import ComparedPeriod, ReconcileOutput
-from posology.budget.reconcile.measures import Kind, Measure
-from posology.budget.reconcile.report import Compared, Group, Side, Verdict
+from posology.budget.reconcile.report import (
+    Compared,
+    ComparedPeriod,
+    Group,
+    Kind,
+    Measure,
+    ReconcileOutput,
+    Side,
+    Verdict,
+)
 from tests.unit.evaluation.test_measures import row
 
 _START, _END = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 8, tzinfo=UTC)

@@ -26,9 +26,8 @@ from orchestrator.cli.output.formats import TableFormat, TableOptions
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
-    from posology.budget.reconcile.form import ReconcileOutput
     from posology.budget.reconcile.reconciler import Reconciler
-    from posology.budget.reconcile.report import Reconciliation
+    from posology.budget.reconcile.report import ReconcileOutput
 
 _LAST = date.max - timedelta(days=1)
 
@@ -111,13 +110,9 @@ def reconcile(
     Several files may be given: pages, days, usage and costs. Exit status 14: there is a difference that calls of
     unknown cost do not explain. docs/how-to/reconciliation.md explains how to get exports.
     """
-    from orchestrator.cli.money.reconcile_view import (
-        reconcile_csv,
-        reconcile_output,
-        show_reconcile,
-    )
+    from orchestrator.cli.money.reconcile_view import reconcile_csv, show_reconcile
     from posology.budget.books.archive.files import written
-    from posology.budget.reconcile.formats.exports import PROVIDERS
+    from posology.budget.reconcile.records import PROVIDERS
 
     one_or_all(tenant, all_tenants=all_tenants)
     if options.provider not in (None, *PROVIDERS):
@@ -127,11 +122,11 @@ def reconcile(
     with errors(as_json=form is TableFormat.JSON):
         reconciler = options.reconciler(exports)
 
-        async def work(store: JobStore, tenant: str) -> Reconciliation:
+        async def work(store: JobStore, tenant: str) -> ReconcileOutput:
             tenants = await whose(store, tenant, everybody=all_tenants)
             return await _compare(reconciler, store, tenants, archive or [])
 
-        out = reconcile_output(with_store(tenant, work))
+        out = with_store(tenant, work)
         if out_file is not None:
             with written(out_file) as file:
                 file.write(out.model_dump_json(indent=2).encode() + b"\n")
@@ -141,12 +136,15 @@ def reconcile(
             reconcile_csv(out)
         else:
             show_reconcile(Console(), out)
-    _end(out, as_json=form is TableFormat.JSON)
+    if found := out.drift():
+        if form is not TableFormat.JSON:
+            fail(found.message)
+        raise typer.Exit(found.exit_code)
 
 
 async def _compare(
     reconciler: Reconciler, store: JobStore, tenants: list[str], archive: list[Path]
-) -> Reconciliation:
+) -> ReconcileOutput:
     from posology.budget.books.reader import Reader
     from posology.budget.reconcile.ours import attempts
 
@@ -157,18 +155,6 @@ async def _compare(
         ):
             reconciler.add(attempt)
     return reconciler.result(tenants, notes)
-
-
-def _end(out: ReconcileOutput, *, as_json: bool) -> None:
-    """Exit with the status of :class:`~posology.errors.DriftFound` if there is drift."""
-    from orchestrator.cli.money.reconcile_view import drift
-
-    found = drift(out)
-    if found is None:
-        return
-    if not as_json:
-        fail(found.message)
-    raise typer.Exit(found.exit_code)
 
 
 def _share(text: str) -> Decimal:

@@ -1,8 +1,7 @@
-"""Terminal view and published form of a reconciliation."""
+"""Terminal view of a reconciliation."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 
 from rich.console import Console
@@ -11,18 +10,16 @@ from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_csv, print_table
 from orchestrator.rendering.words import safe
-from posology.budget.reconcile.form import ComparedPeriod, ReconcileOutput
-from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.report import (
     Compared,
     Group,
+    Measure,
     Mismatch,
-    Reconciliation,
+    Number,
+    ReconcileOutput,
     Requests,
     Verdict,
 )
-from posology.budget.reconcile.rows import Number
-from posology.errors import DriftFound
 
 _STYLES = {
     Verdict.EQUAL: "green",
@@ -171,47 +168,3 @@ def _cut(console: Console, total: int) -> None:
 
 def _line(console: Console, text: str, style: str = "") -> None:
     console.print(Text(safe(text), style=style), soft_wrap=True)
-
-
-def reconcile_output(found: Reconciliation) -> ReconcileOutput:
-    """Return the published form of a reconciliation."""
-    return ReconcileOutput(
-        agrees=found.agrees,
-        providers=found.providers,
-        tenants=found.tenants,
-        attempts=found.attempts,
-        periods=tuple(
-            ComparedPeriod(
-                provider=period.provider,
-                kind=period.kind,
-                start=datetime.fromtimestamp(period.start, UTC),
-                end=datetime.fromtimestamp(period.end, UTC),
-            )
-            for period in found.periods
-        ),
-        threshold=found.threshold,
-        tolerance_seconds=found.tolerance,
-        unexplained_usd=found.drift,
-        drifting=found.drifting,
-        totals=found.totals,
-        groups=found.groups,
-        requests=found.requests,
-        names=found.names,
-        files=found.files,
-        notes=found.notes,
-    )
-
-
-def drift(out: ReconcileOutput) -> DriftFound | None:
-    """Return the error of a reconciliation; ``None``: both sides agree."""
-    if out.agrees:
-        return None
-    dollars = out.unexplained_usd
-    amount = "" if not dollars else f"${abs(dollars):f} {'more' if dollars > 0 else 'less'} and "
-    where = f"{out.drifting} days or requests" if out.drifting else "the sums"
-    return DriftFound(
-        f"the provider's account does not agree with the ledger: {amount}{where} drift by more "
-        f"than {out.threshold:%}. docs/how-to/reconciliation.md lists possible causes.",
-        drift=dollars,
-        drifting=out.drifting,
-    )

@@ -8,14 +8,16 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from posology.budget.books.archive.moving import read
 from posology.budget.books.reader import START, Reader, order
 from posology.budget.ledger.base import dollars
-from posology.budget.reconcile.measures import INWARD, Measure, tokens
+from posology.budget.reconcile.report import Measure, Number
 from posology.types import Usage
 
+#: maximum seconds between the clocks of a worker and of Redis: an entry is later than the start of its
+#: attempt, by another clock
+SKEW = 3_600.0
 _USAGE = tuple(field.name for field in fields(Usage))
 
 
@@ -51,26 +53,34 @@ class Ours:
         """Whether the usage is known to be zero, e.g. after a 429."""
         return self.usage == Usage()
 
-    def figures(self) -> dict[Measure, tuple[int | Decimal, int | Decimal]]:
+    def figures(self) -> dict[Measure, tuple[Number, Number]]:
         """Return the known and the maximum value of each measure.
 
         A rejected attempt is not a request in a provider's account and has no figures.
         """
         if self.turned_away:
             return {}
-        found: dict[Measure, tuple[int | Decimal, int | Decimal]] = {}
-        if self.usage is None:
-            found[Measure.REQUESTS] = (0, 1)
-            found |= dict.fromkeys(INWARD, (0, self.input_bound))
-            found[Measure.OUTPUT] = (0, self.max_tokens)
-        else:
-            found[Measure.REQUESTS] = (1, 1)
-            found |= {measure: (n, n) for measure, n in tokens(self.usage).items()}
-        if self.cost is None:
-            found[Measure.COST] = (Decimal(0), self.bound)
-        else:
-            found[Measure.COST] = (self.cost, self.cost)
-        return found
+        unknown = self.usage is None
+        found: dict[Measure, tuple[Number, Number]] = {Measure.REQUESTS: (0 if unknown else 1, 1)}
+        for measure, n in tokens(self.usage or Usage()).items():
+            # the bound on input bounds each kind of input
+            most = self.max_tokens if measure is Measure.OUTPUT else self.input_bound
+            found[measure] = (0, most) if unknown else (n, n)
+        cost = (Decimal(0), self.bound) if self.cost is None else (self.cost, self.cost)
+        return found | {Measure.COST: cost}
+
+
+def tokens(usage: Usage) -> dict[Measure, int]:
+    """Return the tokens of an attempt, by the measures of both sides."""
+    return {
+        Measure.INPUT: usage.total_input,
+        Measure.UNCACHED: usage.input,
+        Measure.CACHE_READ: usage.cache_read,
+        Measure.CACHE_WRITE: usage.cache_write_5m + usage.cache_write_1h,
+        Measure.CACHE_WRITE_5M: usage.cache_write_5m,
+        Measure.CACHE_WRITE_1H: usage.cache_write_1h,
+        Measure.OUTPUT: usage.total_output,
+    }
 
 
 class Latest:
@@ -100,23 +110,22 @@ class Latest:
 
 def latest(entries: Iterable[Mapping[str, str]], *, tenant: str) -> Iterator[Ours]:
     """Yield one row for each attempt, from all entries of a ledger in order."""
-    words = Latest(tenant)
-    for entry in entries:
-        if (word := words(entry)) is not None:
-            yield word
-    yield from words.rest()
+    states = Latest(tenant)
+    yield from filter(None, map(states, entries))
+    yield from states.rest()
 
 
 def parse(entry: Mapping[str, str], tenant: str) -> Ours:
     """Return the attempt of an entry other than a reservation."""
-    attempt = _object(entry.get("entry"))
+    attempt = json.loads(entry.get("entry") or "{}")
     provider, _, model = entry["model"].partition(":")
-    started = attempt.get("started")
     at = int(entry["at"]) / 1000
-    latency = attempt.get("latency")
-    known = entry.get("known") == "1"
-    exact = attempt.get("cost") if known else None
-    found = attempt.get("usage")
+    started, latency, usage = (attempt.get(name) for name in ("started", "latency", "usage"))
+    cost = None
+    if entry.get("known") == "1":
+        exact = attempt.get("cost")
+        # the counter's is rounded up to the next nano-dollar
+        cost = dollars(entry["charged"]) if exact is None else Decimal(str(exact))
     return Ours(
         id=entry["id"],
         tenant=tenant,
@@ -124,28 +133,13 @@ def parse(entry: Mapping[str, str], tenant: str) -> Ours:
         model=model.lower(),
         started=at if started is None else float(started),
         ended=at if started is None or latency is None else float(started) + float(latency),
-        usage=None if found is None else Usage(**{n: int(found.get(n) or 0) for n in _USAGE}),
-        # the counter's is rounded up to the next nano-dollar
-        cost=_cost(exact, entry["charged"]) if known else None,
+        usage=None if usage is None else Usage(**{n: int(usage.get(n) or 0) for n in _USAGE}),
+        cost=cost,
         bound=dollars(entry["bound"]),
         input_bound=int(attempt.get("input_bound") or 0),
         max_tokens=int(attempt.get("max_tokens") or 0),
         request_id=attempt.get("request_id") or None,
     )
-
-
-def _cost(exact: object, charged: str) -> Decimal:
-    return dollars(charged) if exact is None else Decimal(str(exact))
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    found = json.loads(text) if text else {}
-    return found if isinstance(found, dict) else {}
-
-
-#: maximum seconds between the clocks of a worker and of Redis: an entry is later than the start of its
-#: attempt, by another clock
-SKEW = 3_600.0
 
 
 async def attempts(
@@ -163,7 +157,7 @@ async def attempts(
         BadFile: a file cannot be read, or is none of an archive.
         StoreUnavailable: Redis is out of reach.
     """
-    tenant, latest = reader.tenant, Latest(reader.tenant)
+    tenant, states = reader.tenant, Latest(reader.tenant)
     after = START if since is None else f"{max(0, int((since - SKEW) * 1000))}-0"
     moved = (await reader.page(after)).archived
     own = sorted(path for path in files if path.name.startswith(f"{tenant}."))
@@ -176,10 +170,10 @@ async def attempts(
     for path in own:
         for entry in read(path):
             # what an interrupted run has not taken out yet is in the ledger, too
-            if order(entry.place) <= order(moved) and (word := latest(entry.fields)):
-                yield word
+            if order(entry.place) <= order(moved) and (state := states(entry.fields)):
+                yield state
     async for entry in reader.entries(after):
-        if (word := latest(entry.fields)) is not None:
-            yield word
-    for word in latest.rest():
-        yield word
+        if state := states(entry.fields):
+            yield state
+    for state in states.rest():
+        yield state

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from math import inf
 from pathlib import Path
 
-from posology.budget.reconcile.formats import exports
-from posology.budget.reconcile.formats.exports import Export
-from posology.budget.reconcile.matching.groups import Days
-from posology.budget.reconcile.matching.requests import ByRequest
-from posology.budget.reconcile.matching.theirs import Theirs
-from posology.budget.reconcile.measures import Kind
-from posology.budget.reconcile.names import Naming
+from posology.budget.reconcile import exports
+from posology.budget.reconcile.bands import Span
+from posology.budget.reconcile.days import Days
+from posology.budget.reconcile.exports import Export
 from posology.budget.reconcile.ours import Ours
-from posology.budget.reconcile.report import Group, Period, Reconciliation
-from posology.budget.reconcile.rows import File
+from posology.budget.reconcile.report import (
+    File,
+    Kind,
+    Measure,
+    ReconcileOutput,
+    Verdict,
+)
+from posology.budget.reconcile.requests import ByRequest
 from posology.errors import BadFile
 
 #: default relative drift to tolerate
@@ -52,41 +56,32 @@ class Reconciler:
     ) -> None:
         exports.once(paths)
         self._threshold, self._tolerance = threshold, tolerance
-        self._since, self._until = since, until
+        start, end = -inf if since is None else since, inf if until is None else until
+        self._asked = Span(start=start, end=end)
         self._files: list[File] = []
         self._requests: list[Export] = []
-        self._theirs: dict[str, Theirs] = {}
+        self._days: dict[str, Days] = {}
+        self._by_request = ByRequest(asked=self._asked, threshold=threshold, tolerance=tolerance)
+        self._attempts = 0
         for path in paths:
             found = exports.inspect(path, provider=provider)
             if found.kind is Kind.REQUESTS:
                 self._requests.append(found)
                 continue
-            theirs = self._theirs.setdefault(
-                found.provider, Theirs(found.provider, since=since, until=until)
-            )
-            self._files.append(_file(found, theirs.add(found.kind, found.rows())))
-            if theirs.timeless is not None:
-                raise BadFile(
-                    "it has no row in the period: give the days with --since and --until",
-                    path=str(path),
-                )
-        self._days = {
-            name: Days(theirs, threshold=threshold, tolerance=tolerance)
-            for name, theirs in self._theirs.items()
-        }
-        self._by_request = ByRequest(
-            threshold=threshold, tolerance=tolerance, since=since, until=until
-        )
-        self._attempts = 0
+            new = Days(found.provider, asked=self._asked, threshold=threshold, tolerance=tolerance)
+            days = self._days.setdefault(found.provider, new)
+            self._files.append(_file(found, days.read(found.kind, found.rows())))
+            if days.timeless:
+                reason = "it has no row in the period: give the days with --since and --until"
+                raise BadFile(reason, path=str(path))
 
     @property
     def since(self) -> float | None:
         """POSIX seconds before which our attempts are ignored; ``None``: none are."""
-        if self._requests and self._since is None:
-            return None
-        starts = [p.start for theirs in self._theirs.values() for p in theirs.periods.values()]
-        starts += [] if self._since is None else [self._since]
-        return min(starts) - self._tolerance if starts else None
+        starts = [span.start for days in self._days.values() for span in days.periods.values()]
+        starts += [self._asked.start] if self._requests or self._asked.start > -inf else []
+        start = min(starts, default=-inf)
+        return None if start == -inf else start - self._tolerance
 
     def add(self, attempt: Ours) -> None:
         """Add one of our attempts."""
@@ -96,7 +91,7 @@ class Reconciler:
         if self._requests:
             self._by_request.add(attempt)
 
-    def result(self, tenants: Sequence[str], notes: Sequence[str] = ()) -> Reconciliation:
+    def result(self, tenants: Sequence[str], notes: Sequence[str] = ()) -> ReconcileOutput:
         """Read the remaining rows, and compare.
 
         Args:
@@ -107,44 +102,55 @@ class Reconciler:
             BadFile: an export of requests has none.
             BadRecord: a row of it cannot be read.
         """
-        groups: list[Group] = []
-        totals: list[Group] = []
-        names: list[Naming] = []
-        periods: list[Period] = []
-        said: list[str] = list(notes)
-        for provider, days in self._days.items():
-            theirs = self._theirs[provider]
-            compared, summed, together = days.result()
-            groups += compared
-            totals += summed
-            names += together
-            periods += theirs.periods.values()
-            said += _said(theirs)
+        results = [(provider, days, days.result()) for provider, days in self._days.items()]
+        groups = [group for _, _, found in results for group in found[0]]
+        totals = [group for _, _, found in results for group in found[1]]
+        periods = [
+            span.published(provider, kind)
+            for provider, days, _ in results
+            for kind, span in days.periods.items()
+        ]
         requests = None
         if self._requests:
-            for export in self._requests:
-                self._files.append(_file(export, self._read(export)))
+            self._files += [_file(export, self._read(export)) for export in self._requests]
             requests = self._by_request.result()
-            periods.append(self._by_request.period)
-        return Reconciliation(
+            providers = " and ".join(sorted(self._by_request.providers))
+            periods.append(self._by_request.period.published(providers, Kind.REQUESTS))
+        drift = [group for group in (*groups, *totals) if group.verdict is Verdict.DRIFT]
+        # a midnight may hide on each day what is there in the whole time
+        days = sum(group.day is not None for group in drift)
+        models = {(one.provider, one.model) for one in drift if one.day is None and one.model}
+        models -= {(one.provider, one.model) for one in drift if one.day is not None}
+        drifting = days + len(models)
+        figures = [one for group in totals for one in group.compared]
+        agrees = not drift
+        if requests is not None:
+            figures += requests.totals
+            if requests.verdict is Verdict.DRIFT:
+                agrees = False
+                drifting += requests.only_ours + requests.only_theirs
+                drifting += requests.twice + requests.differing
+        amounts = [Decimal(one.unexplained) for one in figures if one.measure is Measure.COST]
+        return ReconcileOutput(
+            agrees=agrees,
             providers=tuple(sorted({file.provider for file in self._files})),
             tenants=tuple(tenants),
-            files=tuple(self._files),
+            attempts=self._attempts,
             periods=tuple(periods),
             threshold=self._threshold,
-            tolerance=self._tolerance,
-            attempts=self._attempts,
-            groups=tuple(groups),
+            tolerance_seconds=self._tolerance,
+            unexplained_usd=max(amounts, key=abs, default=None),
+            drifting=drifting,
             totals=tuple(totals),
+            groups=tuple(groups),
             requests=requests,
-            names=tuple(names),
-            notes=tuple(said),
+            names=tuple(naming for _, _, found in results for naming in found[2]),
+            files=tuple(self._files),
+            notes=(*notes, *(note for _, days, _ in results for note in days.notes())),
         )
 
     def _read(self, export: Export) -> int:
-        rows = 0
-        for row in export.requests():
-            rows += self._by_request.row(row, export.provider)
+        rows = sum(self._by_request.row(row, export.provider) for row in export.rows())
         if not rows:
             raise BadFile("it has no request in the period", path=str(export.path))
         return rows
@@ -158,17 +164,3 @@ def _file(export: Export, rows: int) -> File:
         kind=export.kind,
         rows=rows,
     )
-
-
-def _said(theirs: Theirs) -> list[str]:
-    """Return remarks on the limits of these exports."""
-    said = [
-        f"{theirs.provider}'s {kind} is not grouped by model: only days were compared"
-        for kind in theirs.cells
-        if theirs.together(kind)
-    ]
-    if Kind.COST not in theirs.cells:
-        said.append(f"{theirs.provider}'s dollars were not compared: there is no export of costs")
-    if Kind.USAGE not in theirs.cells:
-        said.append(f"{theirs.provider}'s tokens were not compared: there is no export of usage")
-    return said

@@ -1,14 +1,54 @@
-"""The report: the figures of both sides, and their differences."""
+"""The report: the figures of both sides, their differences, and its published form."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from posology.budget.reconcile.measures import Kind, Measure
 from posology.budget.reconcile.names import Naming
-from posology.budget.reconcile.rows import File, Number
+from posology.errors import DriftFound
+from posology.published.base import Dollars, Published
+
+#: tokens and requests are whole, dollars are not
+Number = int | Decimal
+
+
+def size(number: Number) -> Number:
+    """Return the absolute value."""
+    return number if number >= 0 else -number
+
+
+class Measure(StrEnum):
+    """One figure of both sides. Tokens are whole numbers, ``COST`` is dollars."""
+
+    REQUESTS = "requests"
+    #: all input tokens, cached or not
+    INPUT = "input"
+    #: of these, neither read from nor written to a cache
+    UNCACHED = "input_uncached"
+    CACHE_READ = "cache_read"
+    #: written to a cache of any lifetime
+    CACHE_WRITE = "cache_write"
+    #: of these, to one that lives five minutes
+    CACHE_WRITE_5M = "cache_write_5m"
+    #: of these, to one that lives an hour
+    CACHE_WRITE_1H = "cache_write_1h"
+    #: all output tokens, visible or not
+    OUTPUT = "output"
+    COST = "cost"
+
+
+class Kind(StrEnum):
+    """The content of an export."""
+
+    #: requests and tokens
+    USAGE = "usage"
+    #: dollars
+    COST = "cost"
+    #: one row for each request
+    REQUESTS = "requests"
 
 
 class Verdict(StrEnum):
@@ -30,8 +70,17 @@ class Side(StrEnum):
     THEIRS = "theirs"
 
 
-#: worst last
-ORDER = tuple(Verdict)
+class Flaw(StrEnum):
+    """The kind of mismatch of a request."""
+
+    #: in the export, not in the ledger
+    ONLY_THEIRS = "only_theirs"
+    #: in the ledger, not in the export
+    ONLY_OURS = "only_ours"
+    #: twice in the export
+    TWICE = "twice"
+    #: in both, with different figures
+    DIFFERS = "differs"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,19 +134,6 @@ class Field:
     unexplained: Number
 
 
-class Flaw(StrEnum):
-    """The kind of mismatch of a request."""
-
-    #: in the export, not in the ledger
-    ONLY_THEIRS = "only_theirs"
-    #: in the ledger, not in the export
-    ONLY_OURS = "only_ours"
-    #: twice in the export
-    TWICE = "twice"
-    #: in both, with different figures
-    DIFFERS = "differs"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mismatch:
     """A request on which the two sides disagree."""
@@ -134,72 +170,69 @@ class Requests:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Period:
+class File:
+    """A file of an export."""
+
+    path: str
+    #: e.g. ``OpenAI usage, JSON``
+    format: str
+    provider: str
+    kind: Kind
+    #: number of rows with figures
+    rows: int = 0
+
+
+class ComparedPeriod(Published):
     """A compared period."""
 
     provider: str
     kind: Kind
-    #: POSIX seconds
-    start: float
-    #: POSIX seconds, exclusive
-    end: float
+    start: datetime
+    end: datetime
+    """End, exclusive."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reconciliation:
-    """The whole report."""
+class ReconcileOutput(Published):
+    """Output of ``posology reconcile --json``. Amounts are dollars, as strings; tokens are numbers."""
 
+    agrees: bool
+    """Whether no difference exceeds the threshold."""
     providers: tuple[str, ...]
     tenants: tuple[str, ...]
-    files: tuple[File, ...]
-    periods: tuple[Period, ...]
-    #: relative drift to tolerate
-    threshold: Decimal
-    #: maximum seconds between the two sides' times of an attempt
-    tolerance: float
-    #: number of our attempts compared
+    """Tenants whose attempts were compared."""
     attempts: int
-    groups: tuple[Group, ...]
-    #: over the whole time: of each model, and of all of a provider
+    """Number of our attempts."""
+    periods: tuple[ComparedPeriod, ...]
+    threshold: Decimal
+    """Tolerated unexplained difference, relative to the larger side."""
+    tolerance_seconds: float
+    """Tolerated difference of the clocks in seconds."""
+    unexplained_usd: Dollars | None
+    """Largest unexplained difference of all totals in dollars, theirs minus ours; null: dollars were not compared."""
+    drifting: int
+    """Number of model-days, models and requests that drift."""
     totals: tuple[Group, ...]
+    """Totals of the period: of each model, and of each provider."""
+    groups: tuple[Group, ...]
+    """Groups by day and model."""
     requests: Requests | None
+    """Null: no export has one row per request."""
     names: tuple[Naming, ...]
+    """Model names that were combined."""
+    files: tuple[File, ...]
     notes: tuple[str, ...]
+    """Parts that could not be compared, with reasons."""
 
-    @property
-    def agrees(self) -> bool:
-        """Whether no drift exceeds the threshold."""
-        found = [group.verdict for group in (*self.groups, *self.totals)]
-        if self.requests is not None:
-            found.append(self.requests.verdict)
-        return Verdict.DRIFT not in found
-
-    @property
-    def drift(self) -> Decimal | None:
-        """Unexplained dollars, the largest of all totals; ``None``: dollars were not compared."""
-        compared = [c for group in self.totals for c in group.compared]
-        if self.requests is not None:
-            compared += self.requests.totals
-        found = [Decimal(c.unexplained) for c in compared if c.measure is Measure.COST]
-        return max(found, key=abs) if found else None
-
-    @property
-    def drifting(self) -> int:
-        """Number of days of a model, models as a whole, and requests that drift."""
-        drift = [group for group in self.groups if group.verdict is Verdict.DRIFT]
-        models = {(group.provider, group.model) for group in drift}
-        # a midnight may hide on each day what is there in the whole time
-        groups = len(drift) + sum(
-            group.verdict is Verdict.DRIFT and (group.provider, group.model) not in models
-            for group in self.totals
-            if group.model is not None
+    def drift(self) -> DriftFound | None:
+        """Return the error of the difference; ``None``: both sides agree."""
+        if self.agrees:
+            return None
+        usd = self.unexplained_usd
+        amount = "" if not usd else f"${abs(usd):f} {'more' if usd > 0 else 'less'} and "
+        where = f"{self.drifting} days or requests" if self.drifting else "the sums"
+        return DriftFound(
+            f"the provider's account does not agree with the ledger: {amount}{where} drift by more "
+            f"than {self.threshold:%}. docs/how-to/reconciliation.md lists possible causes.",
+            drift=usd,
+            drifting=self.drifting,
         )
-        if self.requests is None or self.requests.verdict is not Verdict.DRIFT:
-            return groups
-        found = self.requests
-        return groups + found.only_ours + found.only_theirs + found.twice + found.differing
-
-
-def worst(verdicts: tuple[Verdict, ...]) -> Verdict:
-    """Return the worst of some verdicts; equal if there is none."""
-    return max(verdicts, key=ORDER.index, default=Verdict.EQUAL)

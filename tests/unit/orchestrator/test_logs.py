@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import multiprocessing
 import timeit
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -22,8 +23,8 @@ from orchestrator.logs import events
 from orchestrator.logs.configuration import configure, formatter, secrets_of
 from orchestrator.logs.files import Line, Reader, Wanted
 from orchestrator.logs.notices import Notices
+from orchestrator.logs.rotated import PrivateFile, SharedFile
 from orchestrator.settings import Settings, load_settings
-from orchestrator.stack.output import PrivateFile
 from posology.errors import BudgetExhausted, ConfigurationError, HeadroomReserved
 
 QUESTION = "Does zyxomab cure lattice fever?"
@@ -296,6 +297,38 @@ def test_a_log_stays_within_its_size_and_private(tmp_path: Path) -> None:
     assert all(path.stat().st_size <= 1_000 for path in found)
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in found)
     assert "line 499" in found[0].read_text(encoding="utf-8")
+
+
+def _write_many(path: Path, process: int) -> None:
+    file = SharedFile(path, maxBytes=2_000, backupCount=50, delay=True)
+    for number in range(100):
+        file.write(f"{process} {number} {'x' * 50}")
+
+
+def test_processes_rotate_one_log_without_losing_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "commands.log"
+    fork = multiprocessing.get_context("spawn")
+    writers = [fork.Process(target=_write_many, args=(path, process)) for process in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    found = [
+        line for file in tmp_path.glob("commands.log*") for line in file.read_text().splitlines()
+    ]
+    assert sorted(line.split()[:2] for line in found) == sorted(
+        [str(process), str(number)] for process in range(4) for number in range(100)
+    )
+    assert all(file.stat().st_size <= 2_000 for file in tmp_path.iterdir())
+
+
+def test_a_log_that_cannot_be_written_says_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SharedFile.of(tmp_path / "none" / "commands.log").write("lost")
+    (tmp_path / "commands.log").mkdir()
+    SharedFile.of(tmp_path / "commands.log").write("lost")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_command_that_finds_no_lines_says_so(tmp_path: Path) -> None:

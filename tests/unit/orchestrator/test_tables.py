@@ -31,7 +31,7 @@ from orchestrator.cli.policy.table_view import show_promotion, show_training
 from orchestrator.cli.terminal import show_index, show_search
 from orchestrator.question.policy_forms import CompareOutput
 from orchestrator.training.forms import PromotionOutput, TrainOutput
-from posology.budget.reconcile.form import ReconcileOutput
+from posology.budget.reconcile.report import ReconcileOutput
 from posology.budget.tenants.store import Tenant
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchPage, JobPage

@@ -11,10 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from posology.budget.reconcile.measures import tokens
-from posology.budget.reconcile.ours import Ours
+from posology.budget.reconcile.ours import Ours, tokens
 from posology.budget.reconcile.reconciler import Reconciler
-from posology.budget.reconcile.report import Group, Reconciliation, Verdict
+from posology.budget.reconcile.report import Group, ReconcileOutput, Verdict
 from posology.types import Usage
 
 DAY = 86_400
@@ -75,7 +74,7 @@ def turned_away(name: str, **more: Any) -> Ours:
     return made(name, usage=Usage(), cost="0", **more)
 
 
-def compared(paths: Iterable[Path], attempts: Iterable[Ours], **how: Any) -> Reconciliation:
+def compared(paths: Iterable[Path], attempts: Iterable[Ours], **how: Any) -> ReconcileOutput:
     """Both sides beside each other."""
     made = Reconciler(list(paths), **how)
     for attempt in attempts:
@@ -89,7 +88,7 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def drifting(found: Reconciliation) -> list[Group]:
+def drifting(found: ReconcileOutput) -> list[Group]:
     return [group for group in found.groups if group.verdict is Verdict.DRIFT]
 
 
@@ -123,23 +122,9 @@ def _cells(attempts: Iterable[Ours]) -> Cells:
     return cells
 
 
-def _pages(buckets: list[dict[str, Any]], *, empty: dict[str, Any]) -> str:
-    """Two pages, as the answers of two requests stand one after the other in a file."""
-    half = len(buckets) // 2
-    pages = [buckets[:half], buckets[half:]] if half else [buckets or [empty]]
-    last = len(pages) - 1
-    return "\n".join(
-        json.dumps(
-            {
-                "object": "page",
-                "data": page,
-                "has_more": number < last,
-                "next_page": "page_2" if number < last else None,
-            },
-            indent=2,
-        )
-        for number, page in enumerate(pages)
-    )
+def _page(buckets: list[dict[str, Any]], *, empty: dict[str, Any]) -> str:
+    page = {"object": "page", "data": buckets or [empty], "has_more": False, "next_page": None}
+    return json.dumps(page, indent=2)
 
 
 def _buckets(
@@ -186,7 +171,7 @@ def openai_usage(attempts: Iterable[Ours]) -> str:
         ]
 
     found = _buckets(_cells(attempts), result, _unix)
-    return _pages(found, empty=_unix(MIDNIGHT) | {"results": []})
+    return _page(found, empty=_unix(MIDNIGHT) | {"results": []})
 
 
 def openai_costs(attempts: Iterable[Ours]) -> str:
@@ -203,7 +188,7 @@ def openai_costs(attempts: Iterable[Ours]) -> str:
         ]
 
     found = _buckets(_cells(attempts), result, _unix)
-    return _pages(found, empty=_unix(MIDNIGHT) | {"results": []})
+    return _page(found, empty=_unix(MIDNIGHT) | {"results": []})
 
 
 def openai_csv(attempts: Iterable[Ours]) -> str:
@@ -249,7 +234,7 @@ def anthropic_usage(attempts: Iterable[Ours]) -> str:
         ]
 
     found = _buckets(_cells(attempts), result, _rfc)
-    return _pages(found, empty=_rfc(MIDNIGHT) | {"results": []})
+    return _page(found, empty=_rfc(MIDNIGHT) | {"results": []})
 
 
 def anthropic_costs(attempts: Iterable[Ours]) -> str:
@@ -269,7 +254,7 @@ def anthropic_costs(attempts: Iterable[Ours]) -> str:
         ]
 
     found = _buckets(_cells(attempts), result, _rfc)
-    return _pages(found, empty=_rfc(MIDNIGHT) | {"results": []})
+    return _page(found, empty=_rfc(MIDNIGHT) | {"results": []})
 
 
 def anthropic_csv(attempts: Iterable[Ours]) -> str:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from posology.budget.reconcile.formats import exports
-from posology.budget.reconcile.formats.openai import paid_for
-from posology.budget.reconcile.measures import Kind, Measure
-from posology.budget.reconcile.rows import Row
+from posology.budget.reconcile import exports
+from posology.budget.reconcile.report import Kind, Measure
+from posology.budget.reconcile.rows import Row, paid_for
 from posology.errors import BadFile, BadRecord, InputError
 from tests.unit.budget.reconcile.making import DAY, MIDNIGHT, written
 
@@ -30,7 +29,7 @@ def test_openai_usage_counts_cached_tokens_within_its_input() -> None:
     export, rows = _rows("openai_usage.json")
     assert (export.provider, export.kind) == ("openai", Kind.USAGE)
     assert export.format == "OpenAI usage, JSON"
-    assert [(row.start, row.end, row.model) for row in rows] == [
+    assert [(row.span.start, row.span.end, row.model) for row in rows] == [
         (FIRST, SECOND, "gpt-4o-2024-08-06"),
         (FIRST, SECOND, "gpt-5-mini-2025-08-07"),
         (SECOND, SECOND + DAY, None),
@@ -70,13 +69,13 @@ def test_openais_dashboard_has_an_empty_row_for_a_day_without_use() -> None:
     assert (export.provider, export.kind) == ("openai", Kind.USAGE)
     assert [row.figures.get(Measure.INPUT) for row in rows] == [46_264, 5_783, None]
     assert rows[0].figures[Measure.UNCACHED] == 38_072
-    assert (rows[2].start, rows[2].end) == (SECOND, SECOND + DAY)
+    assert (rows[2].span.start, rows[2].span.end) == (SECOND, SECOND + DAY)
 
 
 def test_openais_older_activity_export_is_read_by_its_older_names() -> None:
     export, (row,) = _rows("openai_activity.csv")
     assert export.kind is Kind.USAGE
-    assert (row.start, row.end) == (FIRST, SECOND)
+    assert (row.span.start, row.span.end) == (FIRST, SECOND)
     assert row.figures == {
         Measure.REQUESTS: 37,
         Measure.INPUT: 51_200,
@@ -100,7 +99,7 @@ def test_openais_costs_as_csv() -> None:
 def test_anthropic_usage_has_disjoint_kinds_of_input_and_no_requests() -> None:
     export, (row,) = _rows("anthropic_usage.json")
     assert (export.provider, export.kind) == ("anthropic", Kind.USAGE)
-    assert (row.start, row.end) == (FIRST, SECOND)
+    assert (row.span.start, row.span.end) == (FIRST, SECOND)
     assert row.figures == {
         Measure.UNCACHED: 1_500,
         Measure.CACHE_WRITE_1H: 1_000,
@@ -126,7 +125,7 @@ def test_the_consoles_usage() -> None:
     assert (export.provider, export.kind) == ("anthropic", Kind.USAGE)
     assert first.figures[Measure.INPUT] == 46_981 + 15_969 + 11 + 2_400
     assert first.figures[Measure.CACHE_WRITE] == 15_980
-    assert (second.start, second.model) == (SECOND, "claude-haiku-4-5-20251001")
+    assert (second.span.start, second.model) == (SECOND, "claude-haiku-4-5-20251001")
 
 
 def test_the_consoles_costs_are_rounded_to_cents() -> None:
@@ -139,17 +138,12 @@ def test_the_consoles_costs_are_rounded_to_cents() -> None:
     ]
 
 
-@pytest.mark.parametrize("shape", ["list", "lines", "bare"])
-def test_pages_may_stand_in_a_list_or_one_after_the_other(tmp_path: Path, shape: str) -> None:
-    page = json.loads((GOLDEN / "openai_usage.json").read_text(encoding="utf-8"))
-    text = {
-        "list": json.dumps([page]),
-        "lines": "\n".join(json.dumps({**page, "data": [one]}) for one in page["data"]),
-        "bare": "\n".join(json.dumps(one) for one in page["data"]),
-    }[shape]
-    assert (
-        list(exports.inspect(written(tmp_path, "x", text)).rows()) == _rows("openai_usage.json")[1]
-    )
+@pytest.mark.parametrize("shape", ["list", "lines"])
+def test_several_pages_in_a_file_are_refused(tmp_path: Path, shape: str) -> None:
+    page = (GOLDEN / "openai_usage.json").read_text(encoding="utf-8")
+    text = f"[{page}, {page}]" if shape == "list" else f"{page}\n{page}"
+    with pytest.raises(BadFile, match=r"one page|each page"):
+        exports.inspect(written(tmp_path, "x", text))
 
 
 def test_a_file_may_be_gzipped_and_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -195,8 +189,8 @@ def test_requests_as_a_reply_has_its_usage(tmp_path: Path) -> None:
     path = written(tmp_path, "x.jsonl", json.dumps(reply) + "\n")
     export = exports.inspect(path)
     assert (export.kind, export.provider) == (Kind.REQUESTS, "openai")
-    (row,) = export.requests()
-    assert (row.id, row.at, row.line) == ("chatcmpl-1", FIRST, 1)
+    (row,) = export.rows()
+    assert (row.id, row.span.start, row.where) == ("chatcmpl-1", FIRST, f"{path}:1")
     assert row.figures == {
         Measure.INPUT: 100,
         Measure.UNCACHED: 36,
@@ -210,11 +204,31 @@ def test_a_gateways_requests_name_the_provider_before_the_model(tmp_path: Path) 
     text += "req_1,ours,2026-01-15T10:00:00+02:00,anthropic/claude-sonnet-4-5,100,30,20,0.0006\n"
     export = exports.inspect(written(tmp_path, "x.csv", text))
     assert export.provider == "anthropic"
-    (row,) = export.requests()
+    (row,) = export.rows()
     assert (row.id, row.client_id, row.model) == ("req_1", "ours", "claude-sonnet-4-5")
-    assert row.at == FIRST + 8 * 3_600
+    assert row.span.start == FIRST + 8 * 3_600
     assert row.figures[Measure.INPUT] == 130
     assert row.rounding == Decimal("0.00005")
+
+
+def test_anthropics_reply_names_its_cache_writes_by_lifetime(tmp_path: Path) -> None:
+    writes = {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 2, "cache_creation": writes}
+    reply = {"id": "msg_1", "model": "claude-sonnet-4-5", "usage": usage | {"output_tokens": 5}}
+    (row,) = exports.inspect(written(tmp_path, "x.jsonl", json.dumps(reply))).rows()
+    assert (row.figures[Measure.CACHE_WRITE], row.figures[Measure.INPUT]) == (7, 19)
+
+
+def test_input_is_unknown_without_its_cache_reads(tmp_path: Path) -> None:
+    text = "usage_date_utc,model,input_tokens,output_tokens\n2026-01-15,m,10,2\n"
+    (row,) = exports.inspect(written(tmp_path, "x.csv", text)).rows()
+    assert row.figures == {Measure.UNCACHED: 10, Measure.OUTPUT: 2}
+
+
+def test_an_embedding_has_no_output(tmp_path: Path) -> None:
+    sort = {"object": "organization.usage.embeddings.result", "output_tokens": None}
+    (row,) = exports.inspect(written(tmp_path, "x", _page(**sort))).rows()
+    assert row.figures == {Measure.INPUT: 1, Measure.OUTPUT: 0}
 
 
 OPENAI = "start_time,model,num_requests,input_tokens,input_cached_tokens,output_tokens\n"
@@ -232,41 +246,52 @@ def _page(**result: object) -> str:
     [
         ("", BadFile, None, "it is empty"),
         (" \n", BadFile, None, "it is empty"),
-        ("a,b\n1,2\n", BadFile, 1, "columns are a, b"),
-        ("<html>\n", BadFile, 1, "columns are html"),
-        ("a,a\n", BadFile, 1, "duplicate"),
-        ("start_time_iso,,b\n", BadFile, 1, "does not name the columns"),
+        ("a,b\n1,2\n", BadFile, None, "columns are a, b"),
+        ("<html>\n", BadFile, None, "columns are html"),
+        ("a,a\n", BadFile, None, "duplicate"),
+        ("start_time_iso,,b\n", BadFile, None, "does not name the columns"),
         (f"{OPENAI}{MIDNIGHT},m,1,2\n", BadRecord, 2, "4 cells"),
         (f"{OPENAI}\n{MIDNIGHT},m,1,x,0,2\n", BadRecord, 3, "input_tokens must"),
-        (f"{OPENAI}{MIDNIGHT},m,1,-2,0,2\n", BadRecord, 2, "count"),
-        (f"{OPENAI}{MIDNIGHT},m,1,2.5,0,2\n", BadRecord, 2, "count"),
-        (f"{OPENAI}{MIDNIGHT},m,1,2e3,0,2\n", BadRecord, 2, "count"),
-        (f"{OPENAI}{MIDNIGHT},m,1,{'9' * 40},0,2\n", BadRecord, 2, "count"),
+        (f"{OPENAI}{MIDNIGHT},m,1,-2,0,2\n", BadRecord, 2, "input_tokens must"),
+        (f"{OPENAI}{MIDNIGHT},m,1,2.5,0,2\n", BadRecord, 2, "input_tokens must"),
+        (f"{OPENAI}{MIDNIGHT},m,1,2e3,0,2\n", BadRecord, 2, "input_tokens must"),
+        (f"{OPENAI}{MIDNIGHT},m,1,{'9' * 40},0,2\n", BadRecord, 2, "input_tokens must"),
         (f"{OPENAI}{MIDNIGHT},m,1,10,20,2\n", BadRecord, 2, "20 cached tokens of 10"),
         (f"{OPENAI}yesterday,m,1,10,2,2\n", BadRecord, 2, "start_time must"),
         (f"{OPENAI}2026-02-30,m,1,10,2,2\n", BadRecord, 2, "start_time must"),
         (f'{OPENAI}{MIDNIGHT},"m,1,10,2,2\n', BadRecord, 2, "CSV"),
+        (f"{COSTS}{MIDNIGHT},,usd,m\n", BadRecord, 2, "neither tokens nor an amount"),
+        (
+            "usage_date_utc,input_tokens,output_tokens,cost_usd\n2026-01-15,1,1,\n",
+            BadRecord,
+            2,
+            "amount is missing",
+        ),
+        ("usage_date_utc,tokens\n2026-01-15,1\n", BadFile, None, "unknown export"),
+        (_page(output_tokens=None), BadRecord, 1, "output_tokens: missing"),
         (f"{COSTS}{MIDNIGHT},NaN,usd,m\n", BadRecord, 2, "amount_value must"),
+        ("request_id,model,cost\nr,gpt-5,1e-9999999\nr,gpt-5,x\n", BadRecord, 3, "cost must"),
         (f"{COSTS}{MIDNIGHT},1e99999,usd,m\n", BadRecord, 2, "amount_value must"),
         (f"{COSTS}{MIDNIGHT},1.5,eur,m\n", BadRecord, 2, "USD"),
-        ("{", BadFile, 1, "JSON"),
-        ('{"data": [NaN]}', BadFile, 1, "JSON"),
-        ("[" * 100_000, BadFile, 1, "nested too deeply"),
-        ('{"a": 1e' + "9" * 30 + "}", BadFile, 1, "out of range"),
-        ('{"a": ' + "9" * 5_000 + "}", BadFile, 1, "JSON"),
-        ("[1]", BadFile, 1, "page"),
-        ('{"a": 1}', BadFile, 1, "page"),
+        ("{", BadFile, None, "JSON"),
+        ('{"data": [NaN]}', BadFile, None, "data[0]"),
+        ("[" * 100_000, BadFile, None, "nested too deeply"),
+        ('{"a": 1e' + "9" * 30 + "}", BadFile, None, "out of range"),
+        ('{"a": ' + "9" * 5_000 + "}", BadFile, None, "JSON"),
+        ("[1]", BadFile, None, "page"),
+        ('{"a": 1}', BadFile, None, "unknown export"),
         ('{"data": []}', BadFile, None, "no bucket"),
-        ('{"data": [3]}', BadFile, 1, "data[0]"),
-        ('{"data": [{}]}', BadFile, 1, "no bucket of a usage or cost report"),
-        ('\n{"error": {"message": "Incorrect API key"}}', BadFile, 2, "Incorrect API key"),
+        ('{"data": [3]}', BadFile, None, "data[0]"),
+        ('{"data": [{}]}', BadFile, None, "data[0].results is missing"),
+        ('{"data": [{"results": []}]}', BadFile, None, "unknown export"),
+        ('\n{"error": {"message": "Incorrect API key"}}', BadFile, None, "Incorrect API key"),
         (_page(input_tokens=None), BadRecord, 1, "data[0].results[0].input_tokens: missing"),
-        (_page(input_tokens=True), BadRecord, 1, "count"),
-        (_page(input_tokens=[]), BadRecord, 1, "count"),
+        (_page(input_tokens=True), BadRecord, 1, "input_tokens must be a number"),
+        (_page(input_tokens=[]), BadRecord, 1, "input_tokens must be a valid integer"),
         (_page(model=7), BadRecord, 1, "model must"),
         (_page(object="organization.usage.images.result"), BadRecord, 1, "images"),
-        (json.dumps({"data": [BUCKET | {"results": 3}]}), BadRecord, 1, "results must"),
-        (json.dumps({"data": [BUCKET | {"results": [3]}]}), BadRecord, 1, "object"),
+        (json.dumps({"data": [BUCKET | {"results": 3}]}), BadFile, None, "results must"),
+        (json.dumps({"data": [BUCKET | {"results": [3]}]}), BadFile, None, "results[0] must"),
         (
             json.dumps({"data": [{"start_time": MIDNIGHT, "end_time": SECOND + 1, "results": []}]}),
             BadRecord,
@@ -290,10 +315,10 @@ def test_what_is_no_export_is_told_with_its_place(
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ('{"request_id": "r", "prompt_tokens": 1, "model": "gpt-5"}\nno\n', 2, "no JSON object"),
-        ('{"request_id": "r", "prompt_tokens": 1, "model": "gpt-5"}\n[]\n', 2, "no JSON object"),
+        ('{"request_id": "r", "prompt_tokens": 1, "model": "gpt-5"}\nno\n', 2, "not JSON"),
+        ('{"request_id": "r", "prompt_tokens": 1, "model": "gpt-5"}\n[]\n', 2, "not a JSON object"),
         ('{"request_id": null, "prompt_tokens": 1, "model": "gpt-5"}\n', 1, "no id"),
-        ('{"request_id": "r", "prompt_tokens": 1.5, "model": "gpt-5"}\n', 1, "count"),
+        ('{"request_id": "r", "prompt_tokens": 1.5, "model": "gpt-5"}\n', 1, "prompt_tokens must"),
         ("request_id,model,prompt_tokens\nr,gpt-5,x\n", 2, "prompt_tokens must"),
     ],
 )
@@ -301,7 +326,7 @@ def test_a_bad_request_is_told_with_its_line(
     tmp_path: Path, text: str, line: int, reason: str
 ) -> None:
     with pytest.raises(BadRecord, match=reason) as caught:
-        list(exports.inspect(written(tmp_path, "x", text)).requests())
+        list(exports.inspect(written(tmp_path, "x", text)).rows())
     assert caught.value.line == line
 
 
@@ -317,7 +342,7 @@ def test_what_cannot_be_opened_or_decoded_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"usage_date_utc,model\n2026-01-15,\xe9\n")
     with pytest.raises(BadFile, match="not UTF-8"):
         exports.inspect(path)
-    path.write_bytes(gzip.compress(b"usage_date_utc,cost_usd\n" * 20)[:-9])
+    path.write_bytes(gzip.compress(b"usage_date_utc,cost_usd\n" + b"2026-01-15,1\n" * 20)[:-9])
     with pytest.raises(BadFile):
         list(exports.inspect(path).rows())
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from posology.budget.reconcile.matching.bands import Band, compare
-from posology.budget.reconcile.measures import Measure
+from posology.budget.reconcile.bands import Band, compare
 from posology.budget.reconcile.ours import Ours
-from posology.budget.reconcile.report import Compared, Flaw, Group, Side, Verdict
+from posology.budget.reconcile.report import Compared, Flaw, Group, Measure, Side, Verdict
 from posology.errors import BadFile
 from posology.types import Usage
 from tests.unit.budget.reconcile.making import (
@@ -108,7 +107,7 @@ def test_more_than_unknown_attempts_can_have_cost_is_drift(tmp_path: Path) -> No
     path = written(tmp_path, "c", openai_costs([ours[0], heard]))
     found = compared([path], ours, threshold=Decimal("0.05"))
     assert not found.agrees
-    assert found.drift == Decimal("0.0007")
+    assert found.unexplained_usd == Decimal("0.0007")
     # a hundredth more of a threshold, and it passes: 0.0007 of 0.0108
     assert compared([path], ours, threshold=Decimal("0.065")).agrees
 
@@ -179,7 +178,7 @@ def test_attempts_outside_the_exports_time_are_left_out(tmp_path: Path) -> None:
     found = compared([path], ours, threshold=ZERO)
     assert found.agrees
     (period,) = found.periods
-    assert (period.start, period.end) == (MIDNIGHT, MIDNIGHT + DAY)
+    assert (period.start.timestamp(), period.end.timestamp()) == (MIDNIGHT, MIDNIGHT + DAY)
     wide = {"since": float(MIDNIGHT - DAY), "until": float(MIDNIGHT + DAY)}
     (missing,) = drifting(compared([path], ours, threshold=ZERO, **wide))
     assert (missing.day, missing.side) == ("2026-01-14", Side.OURS)

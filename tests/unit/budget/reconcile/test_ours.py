@@ -6,8 +6,8 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.ours import latest
+from posology.budget.reconcile.report import Measure
 from posology.types import Usage
 
 OPENING = {"started": 100.0, "input_bound": 50, "max_tokens": 9}

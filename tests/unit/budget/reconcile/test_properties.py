@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.ours import Ours
-from posology.budget.reconcile.report import Flaw, Verdict
+from posology.budget.reconcile.report import Flaw, Measure, Verdict
 from posology.types import Usage
 from tests.unit.budget.reconcile.making import (
     DAY,
@@ -103,7 +102,7 @@ def test_pages_of_usage_and_of_costs_are_put_together(
     paths = [written(tmp_path, name, FORMATS[provider][name](ours)) for name in names]
     found = compared(paths, ours, threshold=Decimal(0))
     assert found.agrees
-    assert found.drift == 0
+    assert found.unexplained_usd == 0
     for group in found.groups:
         if group.side == "both":
             measures = {one.measure for one in group.compared}

@@ -1,1 +1,0 @@
-"""Comparison of both sides: by days and models, and request by request."""
