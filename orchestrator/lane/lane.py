@@ -72,7 +72,7 @@ class BatchLane:
         endpoint: returns the batch endpoint of a model.
         prices: costs of calls.
         options: times and sizes.
-        raises: errors that :meth:`step` raises, as nobody else can do what failed; others are tried again later.
+        raises: errors that :meth:`step` raises, since no other process can do what failed; after others, it tries again.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class BatchLane:
         if await self._records.end(batch.id):
             ids = self._ids | {"lane_batch": batch.id, "provider_batch": provider_batch}
             note("batch ended", **ids, rows=batch.rows, seconds=round(batch.age, 3))
-            # nobody does it later; a provider deletes by itself what could not be deleted
+            # it is not done later; a provider deletes by itself what could not be deleted
             with anyio.move_on_after(_DISCARD, shield=True):
                 await endpoint.discard(provider_batch, model=batch.model)
 

@@ -1,4 +1,4 @@
-"""What is kept of the batch lane: calls that are wanted, and providers' batches."""
+"""Records of the batch lane: calls that are wanted, and providers' batches."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class BatchRecords(Protocol):
             most: maximum number of calls.
             wait: seconds that a call waits for others.
             at_once: number of wanted calls that are sent without a wait.
-            hold: seconds for which nobody else gets any.
+            hold: seconds for which no other process gets any.
         """
         ...
 
@@ -127,7 +127,7 @@ class BatchRecords(Protocol):
         ...
 
     async def unwanted(self, rows: Mapping[str, Entry]) -> bool:
-        """Return whether nobody waits for the replies of any of a batch's rows."""
+        """Return whether the replies of none of a batch's rows are waited for."""
         ...
 
     async def note(self, batch: Sent, *, seconds: float, **fields: str) -> bool:

@@ -119,7 +119,8 @@ async def test_each_job_ends_and_pays_for_what_was_billed(
         finally:
             await rig.connections.aclose()
     assert {out.state for out in outs} <= {JobState.SUCCEEDED, JobState.FAILED}
-    assert sum(out.state is JobState.SUCCEEDED for out in outs) >= 18
+    # three of ten rows have a fault, and a call may go into three batches
+    assert sum(out.state is JobState.SUCCEEDED for out in outs) >= 15
     outs = [await bench.store.get(job, tenant=bench.tenant) for job in jobs]
     made = {one.id: one for out in outs for one in out.spending.attempts}
     billed = [entry["client_id"] for entry in book.ledger.entries()]
