@@ -15,6 +15,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from orchestrator.jobs.store import open_store
+from orchestrator.lane.lane import LaneOptions
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.question.pipeline import Pipeline
@@ -26,8 +27,7 @@ from orchestrator.webhooks.outbox import Outbox
 from posology.errors import PosologyError
 from posology.store import keys
 from workers.engine.claims import WorkStore
-from workers.engine.lane.collector import Collector, LaneOptions
-from workers.engine.lane.records import LaneStore
+from workers.engine.lane.collector import collect
 from workers.engine.maintenance import CALLS, JOBS, Maintenance, run_forever
 from workers.engine.runner import Runner
 from workers.engine.units import Send, Unit
@@ -116,7 +116,7 @@ class Process:
             async with anyio.create_task_group() as group:
                 group.start_soon(loops.keep)
                 if calls:
-                    group.start_soon(loops.in_turn, keys.BATCHES, _COLLECT, self._collector().step)
+                    group.start_soon(loops.in_turn, keys.BATCHES, _COLLECT, self._collect)
                     group.start_soon(self._sender().run, run_forever)
                 if dispatches:
                     await self._warm()
@@ -125,10 +125,10 @@ class Process:
                 note("worker ready", worker=self._work.worker, answers=dispatches)
                 group.start_soon(loops.announce)
 
-    def _collector(self) -> Collector:
+    async def _collect(self) -> None:
         settings = self._settings
-        return Collector(
-            LaneStore(self._work),
+        await collect(
+            self._work,
             self._connections.batches,
             self._connections.prices,
             LaneOptions(

@@ -15,12 +15,12 @@ import pytest
 from redis.asyncio import Redis
 
 from orchestrator.connections import Connections
+from orchestrator.lane.lane import LaneOptions
 from orchestrator.settings import Settings
 from orchestrator.training.forms import LabelOutput
 from orchestrator.training.paid.calls import Bought, Purchase, buy_all
 from orchestrator.training.paid.journal import journal_path, open_journal
-from orchestrator.training.paid.lane import BatchBuyer
-from orchestrator.training.paid.replies import LaneTerms
+from orchestrator.training.paid.lane import BatchBuyer, LaneTerms
 from orchestrator.training.paid.rows import Failed
 from posology.budget.ledger.base import Ledger, nano
 from posology.budget.ledger.redis import RedisLedger
@@ -85,7 +85,7 @@ class Rig:
             endpoint = connections.batches(MODEL)
         terms = LaneTerms(
             endpoint=endpoint, prices=connections.prices, bound=connections.bound,
-            wait=0.0, rows=rows, poll=0.01,
+            options=LaneOptions(wait=0.0, rows=rows, poll=0.01, lease=1.0, grace=0.0),
         )  # fmt: skip
         purchase = Purchase(
             completes=connections.complete, ledger=self.ledger, cap=self.cap, at_once=1
@@ -278,7 +278,7 @@ def test_a_run_that_is_killed_pays_for_no_call_twice(
     monkeypatch.chdir(tmp_path)
     environment = environment_of(ingest_six(tmp_path, tiny_encoder), tiny_encoder) | {
         "POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "POSOLOGY_BATCH_ROWS": "3",
-        "POSOLOGY_BATCH_WAIT": "0", "POSOLOGY_BATCH_POLL": "0.1",
+        "POSOLOGY_BATCH_WAIT": "0", "POSOLOGY_BATCH_POLL": "0.1", "POSOLOGY_BATCH_LEASE": "2",
     }  # fmt: skip
     rows: list[dict[str, Any] | str] = [
         {"question": "Does aspirin lower the risk of stroke?"},

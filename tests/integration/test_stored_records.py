@@ -16,6 +16,7 @@ from redis import Redis as SyncRedis
 
 from orchestrator.api.app import create_app
 from orchestrator.connections import Connections
+from orchestrator.lane.lane import LaneOptions
 from orchestrator.settings import Settings, load_settings
 from orchestrator.webhooks.delivery import Delivery, Result
 from orchestrator.webhooks.outbox import Outbox
@@ -28,8 +29,7 @@ from posology.types import JobState, Limits, Outcome, Passage, Query, Retrieval
 from tests.integration.jobs_store.helpers import LEASE, Bench, Clock, open_bench, request
 from tests.integration.jobs_store.local import Local, Shelf, model, runner
 from tests.stored.dump import FOLDER, Written, head, restore
-from workers.engine.lane.collector import Collector, LaneOptions
-from workers.engine.lane.records import LaneStore
+from workers.engine.lane.collector import collect
 from workers.engine.maintenance import units_of
 from workers.engine.webhooks import Sender
 
@@ -178,12 +178,12 @@ async def test_what_was_begun_is_finished(stored: Stored, provider: StubProvider
         wires: Any = connections
         shelf = ShelfOfThen(await stored.prompts())
         local = Local(bench=bench, runner=runner(bench, model(), shelf=shelf, wires=wires))
-        lane = LaneStore(bench.worker("collector"))
+        work = bench.worker("collector")
         bench.clock.forward(2 * LEASE)
         for _ in range(12):
             await local.carry(await bench.sweep_all())
             await local.until_nothing_is_sent()
-            await Collector(lane, connections.batches, connections.prices, OPTIONS).step()
+            await collect(work, connections.batches, connections.prices, OPTIONS)
             bench.clock.forward(70.0)
     finally:
         await connections.aclose()

@@ -45,7 +45,6 @@ class Spending:
         self._connections = connections
         self._claimed = claimed
         self._meters = Meters(work.store.redis, work.store.url)
-        self._lane = LaneStore(work)
 
     def embedding(self, claimed: ClaimedUnit) -> Spend:
         """Return what pays for the question's vector: the job, as for every other call, and at once in every lane."""
@@ -68,10 +67,11 @@ class Spending:
         if not request.tier.startswith("batch"):
             return self._at_once(claimed, request.model, request.tier, kept=kept)
         journal = JobJournal(self._work, claimed)
+        lane = LaneStore(self._work, claimed.unit.tenant)
         records = LaneRecords(
             recall=journal.recall,
-            failed=partial(self._lane.failed, claimed),
-            flawed=partial(self._lane.flawed, claimed),
+            failed=partial(lane.failed, claimed),
+            flawed=partial(lane.flawed, claimed),
         )
         repairs_live = request.tier == "batch-then-standard"
         return LaneCalls(
@@ -90,7 +90,7 @@ class Spending:
             JobCancelled: the job was cancelled.
             JobSuperseded: the unit is another worker's.
         """
-        await self._lane.park(claimed, calls)
+        await LaneStore(self._work, claimed.unit.tenant).park(claimed, calls)
 
     def _at_once(
         self, claimed: ClaimedUnit, model: str, lane: Lane = "standard", *, kept: float = 0.0

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from orchestrator.budget import Budget, open_budget
 from orchestrator.connections import Connections
+from orchestrator.lane.lane import LaneOptions
 from orchestrator.models import Models
 from orchestrator.question.estimates.costs import Dollars
 from orchestrator.service import open_connections
@@ -20,8 +21,7 @@ from orchestrator.spending import balance_fields
 from orchestrator.training.forms import RunTier
 from orchestrator.training.paid.calls import Buyer, Buys, Purchase, buy_all
 from orchestrator.training.paid.journal import journal_path, open_journal
-from orchestrator.training.paid.lane import BatchBuyer
-from orchestrator.training.paid.replies import LaneTerms
+from orchestrator.training.paid.lane import BatchBuyer, LaneTerms
 from orchestrator.training.paid.rows import Paid, Row, RowFile
 from posology.errors import InputError
 from posology.llm.models.families import check_lane
@@ -246,7 +246,12 @@ def _lane(terms: Terms, connections: Connections, model: str) -> LaneTerms | Non
         endpoint=connections.batches(model),
         prices=connections.prices,
         bound=connections.bound,
-        wait=settings.batch_wait,
-        rows=settings.batch_rows,
-        poll=settings.batch_poll,
+        options=LaneOptions(
+            wait=settings.batch_wait,
+            rows=settings.batch_rows,
+            poll=settings.batch_poll,
+            lease=settings.batch_lease,
+            # nobody else creates a batch of the run
+            grace=0.0,
+        ),
     )

@@ -24,6 +24,9 @@ class Ledger(ABC):
     costs more than its bound.
     """
 
+    #: name of the tenant
+    tenant: str
+
     @abstractmethod
     async def reserve(self, asked: Reservation) -> None:
         """Reserve the bound of an attempt in all scopes, or in none.

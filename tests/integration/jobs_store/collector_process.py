@@ -13,13 +13,13 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from orchestrator.lane.lane import LaneOptions
 from posology.seams.batches import BatchFound, BatchLine
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices
 from tests.integration.jobs_store.helpers import Clock, open_bench
 from tests.support.provider_batches import Made, ScriptedBatches
-from workers.engine.lane.collector import Collector, LaneOptions
-from workers.engine.lane.records import LaneStore
+from workers.engine.lane.collector import collect
 
 
 class FolderBatches(ScriptedBatches):
@@ -83,8 +83,8 @@ async def _collect(url: str, tenant: str, now: int, folder: Path, stops: str) ->
     async with open_bench(url, tenant) as bench:
         bench.clock = Clock(now)
         endpoint = FolderBatches(ScriptedModel([]), folder, stops=stops)
-        lane = LaneStore(bench.worker("killed"))
-        await Collector(lane, lambda _: endpoint, FlatPrices(), LaneOptions()).step()
+        work = bench.worker("killed")
+        await collect(work, lambda _: endpoint, FlatPrices(), LaneOptions())
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from redis.asyncio import Redis
 
 from orchestrator.jobs import tenants
 from orchestrator.jobs.batches import Batches
+from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.records import BATCHES
 from orchestrator.settings import Settings
 from posology.budget.books.audit import Auditor
 from posology.budget.ledger.base import nano
@@ -38,8 +40,7 @@ from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, model, reply, runner
 from tests.support.provider_batches import ScriptedBatches, unconfirmed
 from tests.support.replies import in_form
-from workers.engine.lane.collector import Collector, LaneOptions
-from workers.engine.lane.records import BATCHES, LaneStore
+from workers.engine.lane.collector import collect
 from workers.engine.units import Unit
 
 if TYPE_CHECKING:
@@ -103,14 +104,11 @@ class LaneBench:
         wires = LaneWires(self.live, self.endpoint, wait_timeout=self.wait_timeout)
         return Local(bench=self.bench, runner=runner(self.bench, self.live, wires=wires))
 
-    def collector(self, **changed: Any) -> Collector:
-        lane = LaneStore(self.bench.worker("collector"))
-        options = replace(OPTIONS, **changed)
-        return Collector(lane, lambda _: self.endpoint, cast("Prices", PRICES), options)
-
     async def collect(self, seconds: float = 0.0, **changed: Any) -> None:
         self.bench.clock.forward(seconds)
-        await self.collector(**changed).step()
+        work = self.bench.worker("collector")
+        options = replace(OPTIONS, **changed)
+        await collect(work, lambda _: self.endpoint, cast("Prices", PRICES), options)
 
     async def wave(self, **end: Any) -> None:
         """Send what is wanted, have it answered, and settle it."""
@@ -326,9 +324,8 @@ async def test_a_worker_that_dies_while_it_settles_is_replaced(lane: LaneBench) 
     await lane.collect(OPTIONS.wait)
     await lane.endpoint.end()
     lane.bench.clock.forward(OPTIONS.poll)
-    collector = lane.collector()
     async with anyio.create_task_group() as group:
-        group.start_soon(collector.step)
+        group.start_soon(lane.collect)
         for _ in range(90_000):
             await anyio.lowlevel.checkpoint()
             if (await lane.money())["total"][0]:

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.lane.lane import BatchLane
+from orchestrator.lane.records import Wanted
 from posology.budget.prices.book import listed_models, packaged
 from posology.errors import UnpricedModel
 from posology.llm.accounting import open_attempt
@@ -36,8 +38,6 @@ from posology.types import (
 )
 from tests.support.examples import examples
 from workers.engine.lane.calls import LaneCalls
-from workers.engine.lane.collector import Collector
-from workers.engine.lane.records import Wanted
 
 BOOK = packaged()
 TIERS: Sequence[Tier] = ("standard", "flex", "batch")
@@ -69,7 +69,7 @@ def opened(call: Call, bound: int, lane: str) -> Opening:
         return open_attempt(
             call, number=1, attempt=1, bound=bound, prices=BOOK, tier=call.tier, started=0.0
         )
-    nothing = cast("Any", SimpleNamespace())
+    nothing = cast("Any", SimpleNamespace(tenant="t"))
     calls = LaneCalls(
         nothing,
         line=lambda one: BatchLine(model=one.model, path="/", body="{}"),
@@ -79,7 +79,7 @@ def opened(call: Call, bound: int, lane: str) -> Opening:
         tenant="t",
     )
     plan = json.loads(calls._plan("key", call))
-    return Collector(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
+    return BatchLane(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
 
 
 def read_into(model: str, *, cached: bool) -> list[str]:
@@ -152,8 +152,8 @@ def test_a_plan_of_version_0_1_is_taken_to_cache() -> None:
         "key": "key", "stage": "answer", "model": model, "prompt": {"name": "answer", "digest": "0" * 16},
         "strategy": "", "input_bound": 4_270, "max_tokens": 768, "tier": "batch",
     }}  # fmt: skip
-    nothing = cast("Any", SimpleNamespace())
-    old = Collector(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
+    nothing = cast("Any", SimpleNamespace(tenant="t"))
+    old = BatchLane(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
     assert old.reserved == new.reserved
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 
-from posology.budget.ledger import entries
+from orchestrator.lane.failures import failure
+from orchestrator.lane.records import plan_of
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.refusals import raise_if_not_admitted
-from posology.llm.accounting import planned
 from posology.llm.memo import call_key
 from posology.llm.second import SecondCalls
 from posology.llm.structured import Structured, verdict
 from posology.seams import Bound, Complete, Prices, Recall
 from posology.seams.batches import BatchLine
 from posology.types import Call, Completion
-from workers.engine.lane.rows import failure
 
 
 class Waits(Exception):
@@ -138,14 +137,7 @@ class LaneCalls:
         raise failure(told)
 
     def _plan(self, key: str, call: Call) -> str:
-        opening = entries.opened(planned(call, bound=self._bound(call), tier=call.tier))
-        return json.dumps(
-            {
-                "line": asdict(self._line(call)),
-                "opening": opening | {"key": key},
-                "caches": bool(call.cached),
-            }
-        )
+        return json.dumps(plan_of(key, call, line=self._line(call), bound=self._bound(call)))
 
     def _change(self) -> None:
         self._changed.set()
