@@ -31,7 +31,6 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
-from evals.chaos import Trial as Chaos
 from evals.chaos import account, books, kill_a_worker, restart_redis, write_rows
 from evals.lanes_watch import Watch
 from orchestrator.ingest.ingest import run_ingest
@@ -140,7 +139,7 @@ async def run_trial(folder: Path, trial: Trial) -> Seen:
         await anyio.to_thread.run_sync(
             lambda: run_ingest([notes], Settings(), Target(place=str(index)))
         )
-    write_rows(asked, Chaos(rows=trial.rows, every_briefcontext=20))
+    write_rows(asked, trial.rows, every_briefcontext=20)
     provider = await anyio.to_thread.run_sync(
         # no batch ends until all workers have some
         Provider,

@@ -26,7 +26,7 @@ CALLS = 64
 CAP = Decimal("0.45")
 #: seconds until a reply
 LATENCY = 0.7
-#: Attempts a call, on both sides: the default of LiteLLM's router.
+#: attempts a call
 ATTEMPTS = 3
 #: seconds, for a process that was started to answer
 START = 120.0
@@ -38,7 +38,7 @@ class Story:
 
     name: str
     model: str = "gpt-4o"
-    #: of the prompt, as LiteLLM counts at least that many
+    #: of the prompt
     word: str = " data"
     input: int = 1_000
     output: int = 1_500
