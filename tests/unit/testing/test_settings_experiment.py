@@ -6,11 +6,11 @@ import anyio
 import numpy as np
 import pytest
 
-from evals.medical import Snippet, holding, joined, nearest
-from evals.policy import DEFAULTS, alone, arms
-from evals.policy_bench import SHIPPED, Asked, Bench
-from evals.policy_report import DIRECT, Measured, admitted, better, cheapest, dearer, halves
-from evals.router import ROUTER, Arm, Outcome, beaten
+from evals.policy.bench import SHIPPED, Asked, Bench
+from evals.policy.medical import Snippet, holding, joined, nearest
+from evals.policy.report import DIRECT, Measured, admitted, better, cheapest, dearer, halves
+from evals.policy.router import ROUTER, Arm, Outcome, beaten
+from evals.policy.settings import DEFAULTS, alone, arms
 from orchestrator.evaluation.simulation import profiles
 from policies.affordable import PARTITIONED, WHOLE
 from policies.specs import parse
