@@ -50,7 +50,6 @@ EXPERIMENTS = (
     Experiment(name="policy.preflight"),
     Experiment(name="policy.doubling", drawn=("--plot", "docs/figures/doubling.png")),
     Experiment(name="compressors"),
-    Experiment(name="policy.qtable"),
     Experiment(name="policy.router"),
     Experiment(name="policy"),
     Experiment(name="papers", drawn=("--figures", "docs/figures")),

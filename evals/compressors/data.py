@@ -11,20 +11,15 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evals import pooled
-from posology.index.build.ingest import ingest
-from posology.index.build.rows import RowSource
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.index.schema import FORMAT, SPLITTER
 from posology.index.store import Index
 from posology.query import make_query
 from posology.types import Ranking, Retrieval
-from strategies.compression.self_information import make_annotator
 from training import pruner_cases
 from training.gold import rows as read
 
@@ -105,7 +100,8 @@ def scifact(
     if not known.exists():
         known.write_text(json.dumps(_claims(data, embedder)), encoding="utf-8")
     claims = json.loads(known.read_text(encoding="utf-8"))
-    index = _index(claims["passages"], where, embedder)
+    folder = where / hashlib.sha256(pooled.form().encode()).hexdigest()[:12]
+    index = pooled.kept_index(claims["passages"], folder, embedder)
     view = index.view()
     found = []
     for claim in claims["claims"][:n]:
@@ -167,30 +163,3 @@ def _claims(data: Path, embedder: SentenceTransformerEmbedder) -> dict[str, obje
         {"id": p.id, "title": p.title, "text": p.text} for p in texts.passages if p.id in shown
     ]
     return {"claims": claims, "passages": passages}
-
-
-def _index(
-    rows: Sequence[dict[str, str]], where: Path, embedder: SentenceTransformerEmbedder
-) -> Index:
-    """The passages as an index has them; made where it is not there yet (two minutes)."""
-    annotator, codec = make_annotator(), pooled.codec()
-    made = f"{FORMAT}.{SPLITTER}.{annotator.name}.{codec.name}"
-    folder = where / hashlib.sha256(made.encode()).hexdigest()[:12]
-    if not (folder / "complete").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        corpus = folder / "corpus.jsonl"
-        corpus.write_text("".join(_lines(rows)), encoding="utf-8")
-        index = Index.open_or_create(
-            folder / "index", embedder.name, embedder.dim, annotator=annotator.name, codec=codec
-        )
-        report = ingest(
-            [corpus], index, RowSource(embedder=embedder, annotator=annotator, codec=codec)
-        )
-        if report.bad:
-            raise RuntimeError(f"{report.bad} abstracts could not be read")
-        (folder / "complete").touch()
-    return Index.open(folder / "index")
-
-
-def _lines(rows: Sequence[dict[str, str]]) -> Iterator[str]:
-    return (json.dumps(row) + "\n" for row in rows)

@@ -38,6 +38,13 @@ MODEL = "openai:gpt-4o-mini"
 QUESTION = "Does aspirin lower the risk of stroke in adults with hypertension?"
 
 
+async def sample_index(place: Path) -> None:
+    """Index the sample notes."""
+    with notes_file() as notes:
+        target = Target(place=str(place))
+        await anyio.to_thread.run_sync(lambda: run_ingest([notes], Settings(), target))
+
+
 @asynccontextmanager
 async def a_stack(
     folder: Path,
@@ -123,12 +130,10 @@ async def _in_process(settings: Settings, index: Path, runs: int) -> list[float]
 
 
 async def _run(latency: float, runs: int) -> None:
-    with tempfile.TemporaryDirectory() as temporary, notes_file() as notes:
+    with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         index = folder / "index"
-        await anyio.to_thread.run_sync(
-            lambda: run_ingest([notes], Settings(), Target(place=str(index)))
-        )
+        await sample_index(index)
         with LoadStub(Faults(latency=(latency, latency))) as stub:
             os.environ.update(provider(stub))
             settings = Settings.model_validate({"POSOLOGY_CONCURRENCY": str(PARTITIONS)})

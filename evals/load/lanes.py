@@ -31,12 +31,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
+from evals.load.fanout import sample_index
 from evals.load.faults import account, books, kill_a_worker, restart_redis, write_rows
 from evals.load.watch import Watch
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.budget.books.reader import Reader
@@ -44,7 +42,6 @@ from posology.budget.ledger.base import nano
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.prices.book import packaged
 from posology.budget.tenants.store import TenantStore
-from posology.corpus.sample import notes_file
 from posology.published.calls import AttemptOutput
 from posology.store.keys import DEFAULT_TENANT
 from posology.testing.provider.batches.book import BatchFaults
@@ -135,10 +132,7 @@ async def run_trial(folder: Path, trial: Trial) -> Seen:
     """Do it, and compare."""
     seen = Seen(trial=trial)
     index, asked, answers = folder / "index", folder / "rows.jsonl", folder / "answers.jsonl"
-    with notes_file() as notes:
-        await anyio.to_thread.run_sync(
-            lambda: run_ingest([notes], Settings(), Target(place=str(index)))
-        )
+    await sample_index(index)
     write_rows(asked, trial.rows, every_briefcontext=20)
     provider = await anyio.to_thread.run_sync(
         # no batch ends until all workers have some

@@ -15,14 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 
-from evals.load.fanout import a_request, a_stack
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
+from evals.load.fanout import a_request, a_stack, sample_index
 from orchestrator.jobs.store import JobStore
-from orchestrator.settings import Settings
-from posology.corpus.sample import notes_file
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
 from posology.types import JobState
@@ -97,12 +92,10 @@ async def over(store: JobStore, jobs: Sequence[str]) -> None:
 
 
 async def _run(jobs: int, concurrency: int) -> None:
-    with tempfile.TemporaryDirectory() as temporary, notes_file() as notes:
+    with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         index = folder / "index"
-        await anyio.to_thread.run_sync(
-            lambda: run_ingest([notes], Settings(), Target(place=str(index)))
-        )
+        await sample_index(index)
         with LoadStub(Faults(latency=(LATENCY, LATENCY))) as stub:
             async with a_stack(folder / "stack", index, stub, concurrency=concurrency) as store:
                 await _measure(store, stub, jobs)

@@ -18,15 +18,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 import anyio
 
-from evals.money.stub import ATTEMPTS, CALLS, CAP, STORIES, Books, Outcome, Story, own_redis
+from evals.money.ledger import a_redis
+from evals.money.stub import ATTEMPTS, CALLS, CAP, STORIES, Books, Outcome, Story
 from posology.budget.bounds.calls import CallBound
 from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.redis import RedisLedger
@@ -47,11 +50,11 @@ class Ours:
     """The real stack, with the cap as the tenant's limit.
 
     Args:
-        port: of the Redis that holds the ledger.
+        url: of the Redis that holds the ledger.
     """
 
-    def __init__(self, port: int) -> None:
-        self._url = f"redis://127.0.0.1:{port}/0"
+    def __init__(self, url: str) -> None:
+        self._url = url
 
     def __call__(self, story: Story, stub: StubProvider) -> Outcome:
         """Make the calls for a tenant that has not spent anything."""
@@ -157,8 +160,12 @@ def run(stories: Sequence[Story], repeats: int) -> list[Row]:
     books = Books()
     rows: list[Row] = []
     print(HEAD)
-    with StubProvider(books.answer) as stub, own_redis() as port:
-        side = Ours(port)
+    with (
+        StubProvider(books.answer) as stub,
+        tempfile.TemporaryDirectory() as folder,
+        a_redis(Path(folder), file=False) as server,
+    ):
+        side = Ours(server.tcp)
         for story in stories:
             for _ in range(repeats):
                 books.reset(story)

@@ -1,23 +1,12 @@
-"""What :mod:`evals.money.overshoot` asks a provider for, the provider's own books, and the processes around them."""
+"""What :mod:`evals.money.overshoot` asks a provider for, and the provider's own books."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-import redis
-
-from orchestrator.stack.ports import free_port
-from orchestrator.stack.redis_server import find_server
 from posology.budget.prices.book import packaged
 from posology.testing import Cut, Recorded, Reply, Step
 from posology.types import Usage
@@ -28,8 +17,6 @@ CAP = Decimal("0.45")
 LATENCY = 0.7
 #: attempts a call
 ATTEMPTS = 3
-#: seconds, for a process that was started to answer
-START = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,44 +94,3 @@ class Outcome:
     #: dollars that the side itself counts as spent; ``None``: unknown
     account: Decimal | None
     seconds: float
-
-
-@contextmanager
-def own_redis() -> Iterator[int]:
-    """A Redis that keeps nothing; its port."""
-    port = free_port("127.0.0.1")
-    with tempfile.TemporaryDirectory() as folder:
-        command = [str(find_server(os.environ.get("PATH"))), "--port", str(port), "--dir", folder,
-                   "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]  # fmt: skip
-        with stopped(subprocess.Popen(command, stdout=subprocess.DEVNULL)):
-            with redis.Redis(port=port) as client:
-                wait_until(lambda: bool(client.ping()), redis.ConnectionError)
-            yield port
-
-
-@contextmanager
-def stopped(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
-    """Stop a process at the end of the block."""
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def wait_until(ready: Callable[[], bool], *errors: type[Exception], seconds: float = START) -> None:
-    """Ask until it is so."""
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            if ready():
-                return
-        except errors:
-            pass
-        if time.monotonic() > until:
-            raise TimeoutError("a process that was started does not answer")
-        time.sleep(0.1)

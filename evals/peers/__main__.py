@@ -116,7 +116,10 @@ class _Comparison:
         words: list[object] = [self._index, self._questions, shape, given.latency, given.workers]
         if faulty is not None:
             words += [0 if faulty else given.alone, int(faulty)]
-        command = [sys.executable, "-m", "evals.peers.side", *map(str, words)]
+        # checkouts from before the packages have it as a module
+        grouped = (checkout / "evals" / "peers").is_dir()
+        module = "evals.peers.side" if grouped else "evals.throughput_side"
+        command = [sys.executable, "-m", module, *map(str, words)]
         return _json(command, checkout, _environment(checkout))
 
     def _peer(self, program: str, reply: Callable[[Any], str], *, faulty: bool) -> Turn | _Absent:
@@ -180,7 +183,9 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--peer-python", type=Path, help="Python of the peers' environment")
-    parser.add_argument("--before", type=Path, help="earlier checkout that has evals.peers.side")
+    parser.add_argument(
+        "--before", type=Path, help="earlier checkout with this side of the comparison"
+    )
     parser.add_argument("--questions", type=int, default=100, help="questions at once, a turn")
     parser.add_argument("--alone", type=int, default=20, help="of them, one after the other first")
     parser.add_argument("--records", type=int, default=300, help="abstracts in the index")

@@ -13,7 +13,7 @@ BriefContext is for cannot show here, only what it costs. It refuses where its b
 ``--least`` makes it refuse below a higher score, as a reader does that is less easily satisfied.
 
 No Q-table ships, so the router is measured without one. With ``--table`` it has one, which learns here from 400
-questions of the other half of the paragraphs, as ``evals.policy.qtable`` does; that takes some ten minutes once and is kept
+questions of the other half of the paragraphs; that takes some ten minutes once and is kept
 under the folder of work. ``--part test`` asks other questions of the same paragraphs. The settings of the router's
 preset are chosen by ``evals.policy``, on simulated models.
 
@@ -35,7 +35,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 
-from evals.policy.halves import explore
+from evals.policy.exploration import explore
 from evals.pooled import (
     FILE,
     SHADOW,

@@ -4,61 +4,34 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from evals import pooled
 from orchestrator.training.paid.calls import Purchase
-from orchestrator.training.qtable.learner import Lesson, Taught, taught
+from orchestrator.training.qtable.learner import Taught, taught
 from orchestrator.training.qtable.plan import Actions, Planner
 from orchestrator.training.qtable.questions import Example
 from orchestrator.training.qtable.rows import Begin, Explored, open_run
 from orchestrator.training.qtable.run import Exploration
-from policies.qtable import ACTIONS, QTable, nearest
+from policies.qtable import ACTIONS
 from posology.budget.ledger.memory import MemoryLedger
 from posology.llm.offline.reader import NAME, ExtractiveReader
-from posology.llm.offline.replies import NOTICE
 from posology.types import Query, Retrieval
 from strategies.compression.leancontext import LeanContext
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Half:
-    """What each of A actions came to on each of n questions."""
+    """Lessons of one half of the questions, and how they came about."""
 
     begin: Begin
     taught: Taught
-    #: tokens that are shown of the context, shape ``(n, A)``
-    tokens: NDArray[np.float64]
-    #: tokens of the whole context, shape ``(n,)``
-    whole: NDArray[np.float64]
-    #: ROUGE-1 against the answer from the whole context, shape ``(n, A)``
-    rouge: NDArray[np.float64]
-    #: whether the answer holds a gold answer, shape ``(n, A)``
-    gold: NDArray[np.float64]
-
-    @property
-    def lessons(self) -> tuple[Lesson, ...]:
-        """What is learned from."""
-        return self.taught.lessons
-
-    def rewards(self, alpha: float) -> NDArray[np.float64]:
-        """R of each action on each question, shape ``(n, A)``."""
-        tau = self.tokens / self.whole[:, None]
-        found: NDArray[np.float64] = -(1 - alpha) * tau + alpha * (2 * self.rouge - 1)
-        return found
-
-    def states(self, table: QTable) -> NDArray[np.int64]:
-        """The state of each question, shape ``(n,)``."""
-        found = [nearest(table.centroids, one.state(table.kind))[0] for one in self.lessons]
-        return np.array(found, np.int64)
 
 
 async def explore(
@@ -99,7 +72,7 @@ async def explore(
             at_once=2,
         )
         await exploration.buy(purchase, _ticker(part))
-        return _half(run.content, questions)
+        return _half(run.content, len(questions))
 
 
 def _ticker(part: str) -> Callable[[int], None]:
@@ -114,29 +87,9 @@ def _ticker(part: str) -> Callable[[int], None]:
     return tell
 
 
-def _half(explored: Explored, questions: Sequence[pooled.Question]) -> Half:
+def _half(explored: Explored, questions: int) -> Half:
     assert explored.begin is not None
     found = taught(explored, "rouge1")
-    asked = list(explored.questions.values())
-    if len(found.lessons) != len(questions) or found.actions != ACTIONS:
+    if len(found.lessons) != questions or found.actions != ACTIONS:
         sys.exit("not every question was answered by every action")
-
-    def holds(call: str | None, question: pooled.Question) -> bool:
-        if call is None or (reply := explored.replies[call]).refused:
-            return False
-        return pooled.holds(reply.text.replace(NOTICE, ""), question.answers)
-
-    return Half(
-        begin=explored.begin,
-        taught=found,
-        tokens=np.array([[arm.tokens for arm in one.arms] for one in asked], float),
-        whole=np.array([one.tokens for one in asked], float),
-        rouge=np.array([[grade.r for grade in one.grades] for one in found.lessons]),
-        gold=np.array(
-            [
-                [holds(arm.call, question) for arm in one.arms]
-                for one, question in zip(asked, questions, strict=True)
-            ],
-            float,
-        ),
-    )
+    return Half(begin=explored.begin, taught=found)
