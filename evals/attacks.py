@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from evals.support import judge_of, over_documents, supports
-from evals.support_claims import FILES, Gold, scifact
+from evals.support.claims import FILES, Gold, scifact
+from evals.support.measure import judge_of, over_documents, supports
 from orchestrator.environment import prepare_libraries
 from posology.seams import SupportJudge
 from posology.types import Backing

@@ -161,17 +161,18 @@ def open_pool(data: Path, work: Path = WORK, file: str = FILE, *, unseen: bool =
     """
     path = data / file
     rows = read(path)
-    made = f"{FORMAT}.{SPLITTER}.{make_annotator().name}.{codec().name}"
+    made = form()
     if unseen:
         split = pruner_cases.parts(dict(Counter(row["title"] for row in rows)))
         rows = [row for row in rows if split[row["title"]] == "test"]
         made += ".unseen"
     key = hashlib.sha256(path.read_bytes() + made.encode()).hexdigest()[:12]
     embedder = load(None)
-    where = work / f"squad-{key}"
-    if not (where / "complete").exists():
-        _build(rows, where, embedder)
-    index = Index.open(where / "index")
+    passages = (
+        {"id": f"squad:{i}", "title": row["title"], "text": row["context"]}
+        for i, row in enumerate(rows)
+    )
+    index = kept_index(passages, work / f"squad-{key}", embedder)
     return Pool(
         index=index,
         retriever=Retriever(index, embedder),
@@ -180,6 +181,37 @@ def open_pool(data: Path, work: Path = WORK, file: str = FILE, *, unseen: bool =
         articles=tuple(row["title"] for row in rows),
         key=key,
     )
+
+
+def form() -> str:
+    """Name what the rows of a kept index are made with, which is part of its name."""
+    return f"{FORMAT}.{SPLITTER}.{make_annotator().name}.{codec().name}"
+
+
+def kept_index(
+    passages: Iterable[dict[str, str]], where: Path, embedder: SentenceTransformerEmbedder
+) -> Index:
+    """Return the index of passages, built where it is not there yet, as ``posology ingest`` does.
+
+    Args:
+        passages: their ids, titles and texts.
+        where: folder in which the index is kept.
+        embedder: makes their vectors.
+    """
+    if not (where / "complete").exists():
+        where.mkdir(parents=True, exist_ok=True)
+        corpus = where / "corpus.jsonl"
+        lines = (json.dumps(one) + "\n" for one in passages)
+        corpus.write_text("".join(lines), encoding="utf-8")
+        annotator, coding = make_annotator(), codec()
+        index = Index.open_or_create(
+            where / "index", embedder.name, embedder.dim, annotator=annotator.name, codec=coding
+        )
+        source = RowSource(embedder=embedder, annotator=annotator, codec=coding)
+        if bad := ingest([corpus], index, source).bad:
+            raise RuntimeError(f"{bad} passages could not be read")
+        (where / "complete").touch()
+    return Index.open(where / "index")
 
 
 def codec() -> TokenCodec:
@@ -249,29 +281,6 @@ def _questions(row: dict[str, Any], number: int) -> Iterator[Question]:
         yield Question(
             id=asked["id"], text=asked["question"], answers=answers, passage=f"squad:{number}"
         )
-
-
-def _build(
-    rows: Sequence[dict[str, Any]], where: Path, embedder: SentenceTransformerEmbedder
-) -> None:
-    where.mkdir(parents=True, exist_ok=True)
-    corpus = where / "corpus.jsonl"
-    lines = (
-        json.dumps({"id": f"squad:{i}", "title": row["title"], "text": row["context"]})
-        for i, row in enumerate(rows)
-    )
-    corpus.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    # as ``posology ingest`` does, so that compressed RAG is what it is there
-    annotator, coding = make_annotator(), codec()
-    index = Index.open_or_create(
-        where / "index", embedder.name, embedder.dim, annotator=annotator.name, codec=coding
-    )
-    report = ingest(
-        [corpus], index, RowSource(embedder=embedder, annotator=annotator, codec=coding)
-    )
-    if report.bad:
-        raise RuntimeError(f"{report.bad} paragraphs could not be read")
-    (where / "complete").touch()
 
 
 @cache

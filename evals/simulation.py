@@ -30,7 +30,7 @@ import numpy as np
 from orchestrator.evaluation.simulation.curves import Curve, Refusals
 from orchestrator.evaluation.simulation.profiles import FITTED, PUBLISHED, read
 
-PACKAGE = Path(__file__).parents[1] / "posology" / "testing" / "simulation"
+PACKAGE = Path(__file__).parents[1] / "orchestrator" / "evaluation" / "simulation"
 #: share of an accuracy that the curve cannot explain
 _OWN_ERROR = 0.02
 #: decimals of the parameters that are written, and how far another version of SciPy may be off

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: preflight predictor of policies that have one
 PREFLIGHT = "auto"
 #: More likely than not: BriefContext costs twice what direct RAG over the same passages does, and ten times a ladder
-#: that ends at its first call. Figures: ``python -m evals.router``
+#: that ends at its first call. Figures: ``python -m evals.policy.router``
 ISSUE = 0.5
 #: Passages that the router's ladder begins with, as Adaptive RAG's does, and the factor of its steps: 2, then 8. The
 #: cheapest for simulated models of the ladders that show more than one passage (``python -m evals.policy``). With a

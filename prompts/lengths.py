@@ -12,7 +12,7 @@ from posology.types import QuoteForm, Stage
 #: :func:`text_tokens`.
 _UNQUOTED = {Stage.COMPRESS: 512, Stage.LABEL: 256, Stage.JUDGE: 128}
 #: Tokens of a whole reply, its JSON included, by the form of quotes: above the 99th percentile of replies that
-#: ``python -m evals.replies`` puts together, which names what it found. Tight, since a call is paid for in advance
+#: ``python -m evals.money.replies`` puts together, which names what it found. Tight, since a call is paid for in advance
 #: at its most. Reasoning before the reply comes on top.
 REPLY_TOKENS: Mapping[QuoteForm, Mapping[Stage, int]] = MappingProxyType(
     {
@@ -58,7 +58,7 @@ def reply_tokens(
 
 
 #: Tokens of a reply's text for each word that was asked for: abstracts have 1.6 by the tokenizer that needs the
-#: most, 2.3 at the 99th percentile (``python -m evals.replies``), and models write more words than they are allowed.
+#: most, 2.3 at the 99th percentile (``python -m evals.money.replies``), and models write more words than they are allowed.
 TOKENS_A_WORD = 2.5
 #: Tokens of the JSON around one passage's text, and around all.
 _ENTRY, _REPLY = 24, 64
@@ -80,7 +80,7 @@ def text_words(tokens: int, entries: int) -> int:
 
 
 #: Characters that stand for one token of a reply that comes back as input. Of 4,500 replies that
-#: ``evals.replies`` puts together, o200k's tokens have 4.2 on average and 6.04 in the longest of them;
+#: ``evals.money.replies`` puts together, o200k's tokens have 4.2 on average and 6.04 in the longest of them;
 #: by words, 2.9 tokens at most are counted for one.
 CHARACTERS = 6
 

@@ -3,7 +3,7 @@
 A wrong number is not a copying slip: it names a sentence that exists and says something else. So each sentence that a claim
 names must share words with it, and must not speak of other numbers, drugs or names alone or negate otherwise; and those that
 are left must together have its numbers with comparison and unit, its drugs and its names with digits, and negate what it
-negates (:mod:`strategies.support.rules`). No model is asked. Figures: ``python -m evals.quotes``.
+negates (:mod:`strategies.support.rules`). No model is asked. Figures: decision 42.
 """
 
 from __future__ import annotations

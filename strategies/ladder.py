@@ -176,7 +176,7 @@ def _cached(shown: Sequence[int], step: int) -> frozenset[int]:
 
     A write costs a quarter more than an input token, and a read a tenth of one, so that writing pays if the next call is
     made for more than 28 % of the questions. After a first call it is for 8 %, after a second one for 90 %
-    (:mod:`evals.doubling`); and first prompts are shorter than what providers cache.
+    (:mod:`evals.policy.doubling`); and first prompts are shorter than what providers cache.
     """
     return frozenset(shown[1 : min(step + 1, len(shown) - 1)])
 

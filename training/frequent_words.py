@@ -2,7 +2,7 @@
 
 ``python -m training.frequent_words [--data DIR]``. Words of the packaged vocabulary's first
 8,000 entries that occur in lower case, and no less often than with a capital inside a sentence, in half of the
-abstracts and SQuAD paragraphs. ``python -m evals.bounds`` checks the bounds on the other half.
+abstracts and SQuAD paragraphs. ``python -m evals.money.bounds`` checks the bounds on the other half.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 PubMedQA and claims of SciFact over the 44,581 abstracts of the pool. A question has the issue when no key document
 is among the first three shown (BriefContext, section 5.3). The threshold is chosen on held-out questions: five folds,
 repeated with other folds. A question is in one fold with all of its numbers of passages. Figures of the model:
-``python -m evals.preflight`` and ``policies/models/README.md``.
+``python -m evals.policy.preflight`` and ``policies/models/README.md``.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 ``python -m training.sentence_projection [--data DIR] [--abstracts N] [--write]``. Without ``--write``
 the packaged file stays. Each abstract of a sample of the pool is read in whole by the encoder that ingests use, and its
 sentences are read one by one by the same encoder in float32. A ridge regression maps the first to the second; see
-:mod:`posology.index.embedders.projection`. Some ten minutes on two cores. Figures: ``python -m evals.sentence_vectors``,
-and ``posology/index/embedders/data/MODEL_CARD.md``.
+:mod:`posology.index.embedders.projection`. Some ten minutes on two cores. Figures: ``docs/concepts/encoding.md`` and
+``posology/index/embedders/data/MODEL_CARD.md``.
 """
 
 from __future__ import annotations

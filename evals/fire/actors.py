@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from evals.fire.corpus import Document, document, question
 from evals.fire.journal import Journal
 from evals.fire.ways import NONE, Reply, Ways
+from evals.fire.world.corpus import Document, document, question
 
 #: states that end a job
 _OVER = frozenset({"succeeded", "failed", "cancelled", "expired"})

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from evals.fire.corpus import COUNT, document, write
 from evals.fire.journal import Journal
 from evals.fire.memory import Processes
 from evals.fire.schedule import Sparing
+from evals.fire.world.corpus import COUNT, document, write
 from evals.fire.world.prices import LISTS, write_prices
 from evals.fire.world.provider import told
 from evals.fire.world.redis_server import in_the_future

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from evals.fire.actors import Tenant, Work, drain
 from evals.fire.blows import Striker
-from evals.fire.corpus import COUNT, document, write
 from evals.fire.drill import Drill
 from evals.fire.journal import Journal, last_number
 from evals.fire.memory import Processes, sample
 from evals.fire.schedule import WEIGHTS, blows
 from evals.fire.watch import Watch
 from evals.fire.ways import Ways
+from evals.fire.world.corpus import COUNT, document, write
 from evals.fire.world.disks import Disk
 from evals.fire.world.keeper import Keeper
 from evals.fire.world.network import Network

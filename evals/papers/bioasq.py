@@ -26,16 +26,12 @@ import anyio
 
 from evals import pooled
 from evals.papers.suite import Given, Suite
-from posology.index.build.ingest import ingest
-from posology.index.build.rows import RowSource
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.index.schema import FORMAT, SPLITTER
 from posology.index.search.retriever import DEPTH, Retriever
 from posology.index.store import Index
 from posology.query import make_query
 from posology.types import Mode, Passage, Query, Retrieval, Sentence
-from strategies.compression.self_information import make_annotator
 from training.gold import rows
 from training.pruner_cases import POOL, part_of
 
@@ -225,27 +221,12 @@ def open_bench(data: Path, work: Path) -> Bench:
         work: folder in which indices are kept.
     """
     corpus, embedder = read(data, work).aside, load(None)
-    annotator, codec = make_annotator(), pooled.codec()
-    lines = [
-        json.dumps({"id": one.id, "title": one.title, "text": one.text}) + "\n"
-        for one in corpus.passages
-    ]
-    made = f"{FORMAT}.{SPLITTER}.{annotator.name}.{codec.name}"
-    key = hashlib.sha256("".join([*lines, made]).encode()).hexdigest()[:12]
+    passages = [{"id": one.id, "title": one.title, "text": one.text} for one in corpus.passages]
+    lines = [json.dumps(one) + "\n" for one in passages]
+    key = hashlib.sha256("".join([*lines, pooled.form()]).encode()).hexdigest()[:12]
     where = work / f"bioasq-{key}"
-    if not (where / "complete").exists():
-        where.mkdir(parents=True, exist_ok=True)
-        path = where / "corpus.jsonl"
-        path.write_text("".join(lines), encoding="utf-8")
-        index = Index.open_or_create(
-            where / "index", embedder.name, embedder.dim, annotator=annotator.name, codec=codec
-        )
-        source = RowSource(embedder=embedder, annotator=annotator, codec=codec)
-        if bad := ingest([path], index, source).bad:
-            raise RuntimeError(f"{bad} passages could not be read")
-        (where / "complete").touch()
-    place = where / "index"
-    return Bench(corpus=corpus, place=place, index=Index.open(place), embedder=embedder)
+    index = pooled.kept_index(passages, where, embedder)
+    return Bench(corpus=corpus, place=where / "index", index=index, embedder=embedder)
 
 
 def shared(asked: Sequence[Mapping[str, Any]], texts: Iterable[str]) -> set[str]:

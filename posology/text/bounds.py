@@ -6,7 +6,7 @@ character or of its decomposition (NFKD), whichever are more. Of text in other s
 punctuation, names and gibberish no less than that is assumed.
 
 Measured: English words take fewer tokens, and almost all of medical prose is English words.
-Their rates are below; ``python -m evals.bounds`` compares them with tokenizers that it trains, on real
+Their rates are below; ``python -m evals.money.bounds`` compares them with tokenizers that it trains, on real
 texts and on texts made to break them, and with OpenAI's own where their files are at hand. That the rates
 hold for tokenizers that are not published is an extrapolation. A text that is made for it may therefore
 exceed the bound; the ledger flags a call whose usage does.

@@ -4,7 +4,7 @@ The check uses no model. A sentence that is in the source word for word passes. 
 must be in the source with its comparison and unit, and so must each drug and each name with digits. If a source
 sentence has nearly all of its words, both must negate the same. A sentence must not negate if the source does not.
 A sentence that fails is omitted: a missing sentence harms a reader less than a wrong dose. A paraphrase that adds or
-drops a negation is seldom detected; figures: ``python -m evals.summarization``.
+drops a negation is seldom detected; figures: ``python -m evals.compressors.summarization``.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ def test_answers_are_put_beside_the_estimate(
 @pytest.mark.timeout(900)
 @pytest.mark.anyio
 async def test_sample_questions_cost_what_was_estimated(tmp_path: Path) -> None:
-    # every fifth: ``evals.estimates`` compares all
+    # every fifth: ``evals.money.estimates`` compares all
     prices = tmp_path / "prices.toml"
     prices.write_text(SHADOW, encoding="utf-8")
     settings = Settings.model_validate({"POSOLOGY_PRICES": str(prices)})

@@ -1,4 +1,4 @@
-"""The tier batch under faults, in small; ``python -m evals.lanes`` does it with 2,000 rows."""
+"""The tier batch under faults, in small; ``python -m evals.load.lanes`` does it with 2,000 rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.lanes import MODELS, Trial, run_trial
+from evals.load.lanes import MODELS, Trial, run_trial
 
 pytestmark = pytest.mark.slow
 

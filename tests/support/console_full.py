@@ -10,7 +10,7 @@ from urllib.parse import quote
 from anyio import to_thread
 from redis.asyncio import Redis
 
-from evals.console_pages import fill, pages
+from evals.load.pages import fill, pages
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.question import qtables

@@ -9,8 +9,8 @@ import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 
-from evals.fuzz_corpus import many
-from evals.fuzz_seeds import MANY
+from evals.corpus.fuzz import many
+from evals.corpus.seeds import MANY
 from tests.support.pubmed_xml import article, comment, document
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evals.live_sets import HALVES, SETS, Asked, Document, asked, documents
+from evals.live.sets import HALVES, SETS, Asked, Document, asked, documents
 from orchestrator.question.machine import task_of
 from orchestrator.question.request import Request
 from orchestrator.question.supporting import SupportCheck, no_judge

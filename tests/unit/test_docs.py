@@ -81,8 +81,9 @@ def test_links_lead_somewhere_and_lines_stay_readable(page: Path) -> None:
 
 def test_experiments_that_pages_name_exist() -> None:
     for page in PAGES:
-        for name in re.findall(r"python -m evals\.([a-z_]+)", page.read_text(encoding="utf-8")):
-            module = ROOT / "evals" / name
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"python -m\s+evals\.([a-z_]+(?:\.[a-z_]+)?)", text):
+            module = ROOT / "evals" / name.replace(".", "/")
             known = module.with_suffix(".py").exists() or (module / "__main__.py").exists()
             assert known, f"{page.name}: {name}"
 

@@ -2,7 +2,7 @@
 
 ``python -m training.roles --data DIR --work DIR [--write]``. Without ``--write`` the packaged file
 stays. Vectors are kept in ``--work``, lot by lot, so an interrupted run continues. On two cores some ten minutes, most of
-them for the vectors. Equal to the digest on processors of one kind. Figures: ``python -m evals.roles``, and
+them for the vectors. Equal to the digest on processors of one kind. Figures:
 ``posology/text/data/MODEL_CARD.md``.
 """
 

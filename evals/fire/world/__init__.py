@@ -1,1 +1,1 @@
-"""Processes that a run is made of: the provider, Redis, the network between, and the stack."""
+"""What a run is made of: its documents, and the processes: the provider, Redis, the network between, and the stack."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
-from evals.conflict_cases import FILES, Case, healthver, ramdocs
+from evals.conflicts.cases import FILES, Case, healthver, ramdocs
 from evals.papers.briefcontext.position import DOSES, PARTS, RAG
 from evals.papers.briefcontext.resolution import CONFLICTS, conflict, versus
 from evals.papers.literature import retrieval

@@ -121,7 +121,7 @@ class Preflight(Suite):
             yield f"| {arm} | {_confusion(pairs)} |"
         yield from ("", "## Reach of the shipped predictor", "")
         yield (
-            "Held out when it was trained (`python -m evals.preflight`), of both sets; `policy show` prints it. BriefContext at once "
+            "Held out when it was trained (`python -m evals.policy.preflight`), of both sets; `policy show` prints it. BriefContext at once "
             "is the action at that least probability."
         )
         yield ""

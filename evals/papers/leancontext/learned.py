@@ -12,7 +12,7 @@ import anyio
 
 from evals import pooled
 from evals.papers.bioasq import Bench, open_bench
-from evals.qtable_halves import Half, explore
+from evals.policy.exploration import Half, explore
 from orchestrator.training.qtable.learner import Recipe, learn
 from policies.qtable import QTable, choose, observe
 

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from evals.compressors.pruner_latency import retrieval as encoded
 from evals.papers.bioasq import Bench, Literature, Question
 from evals.papers.provence.context import TRAINED, K
 from evals.papers.suite import Given, Item, Values
-from evals.pruner_latency import retrieval as encoded
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.late.codec import LateCodec

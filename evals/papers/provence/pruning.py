@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from evals import pooled
-from evals.compressors_measure import Chance, Whole
+from evals.compressors.measure import Chance, Whole
 from evals.papers.bioasq import Literature
 from evals.papers.provence.context import CORPUS, PRUNER, TRAINED, Context, K
 from evals.papers.suite import Given, Item, Published, Values

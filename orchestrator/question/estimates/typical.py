@@ -26,7 +26,7 @@ OFFLINE: Mapping[Stage, float] = MappingProxyType(
 )
 #: The same of a language model, without reasoning, in its tokens. No provider was at hand: an answer with
 #: two or three quotes, 0.9 findings of 100 tokens and what stands around them, an answer with a claim or
-#: two, of the replies that ``evals.replies`` puts together. They give way to the tenant's own figures.
+#: two, of the replies that ``evals.money.replies`` puts together. They give way to the tenant's own figures.
 MODEL: Mapping[Stage, float] = MappingProxyType(
     {Stage.ANSWER: 200, Stage.EXTRACT: 100, Stage.REDUCE: 200}
 )
@@ -39,7 +39,7 @@ FINDINGS, OFFLINE_FINDINGS = 0.9, 0.5
 #: share of the questions for which some partition has a finding, so that there is a reduce call
 REDUCED, OFFLINE_REDUCED = 0.9, 0.68
 #: Share of the questions that the first call of a ladder refuses, so that there is a second; the offline
-#: reader's is of ``evals.doubling``, no provider was available.
+#: reader's is of ``evals.policy.doubling``, no provider was available.
 REFUSED, OFFLINE_REFUSED = 0.3, 0.08
 #: Share of those that the next call refuses, too. It is far larger: a question refused once is hard, or has no answer.
 REFUSED_AGAIN, OFFLINE_REFUSED_AGAIN = 0.7, 0.9

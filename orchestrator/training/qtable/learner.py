@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Weight of quality in a reward: both terms of equation 1 weigh the same. One point of quality is worth
-#: 2α/(1−α) points of tokens, here 2. The paper does not give its α. Figures: ``python -m evals.qtable``.
+#: 2α/(1−α) points of tokens, here 2. The paper does not give its α. Figures: ``docs/concepts/q-tables.md``.
 ALPHA = 0.5
 #: default maximum of states
 MOST_STATES = 8

@@ -56,7 +56,7 @@ _EMPTY = frozenset(
 class Limits:
     """Least probabilities of a side. A contradiction that is missed is better than one that is made up.
 
-    Those of answers are fitted on dev documents by ``python -m evals.reader_conflicts``. No limits of a claim put .80 of the
+    Those of answers are fitted on dev documents by ``python -m evals.reader.conflicts``. No limits of a claim put .80 of the
     dev passages on their right sides, so these are cautious ones, not fitted.
     """
 

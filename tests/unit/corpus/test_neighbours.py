@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.fuzz_corpus import check_neighbours
-from evals.fuzz_seeds import MANY, NOISE
+from evals.corpus.fuzz import check_neighbours
+from evals.corpus.seeds import MANY, NOISE
 from posology.corpus.files import KINDS, Kind
 
 _KINDS = [kind for kind in KINDS if kind.name in MANY]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.pdf import DENSE, KINDS, score
+from evals.corpus.pdf import DENSE, KINDS, score
 from posology.corpus import pdf
 from posology.corpus.items import Item, Parts, Record
 from posology.corpus.pdf import process

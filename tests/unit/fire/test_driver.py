@@ -17,13 +17,13 @@ import pytest
 
 from evals.fire.actors import REMEMBERED, Work
 from evals.fire.checker import load
-from evals.fire.corpus import document
 from evals.fire.drill import Page
 from evals.fire.journal import Journal, last_number
 from evals.fire.memory import slope
 from evals.fire.piece import tenants
 from evals.fire.schedule import WEATHERS, WEIGHTS, Sparing, blows
 from evals.fire.ways import Reply, Ways
+from evals.fire.world.corpus import document
 from evals.fire.world.disks import Disk
 from evals.fire.world.provider import FATES, Weather
 from evals.fire.world.stack import options

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from evals.conflict_cases import Case
-from evals.conflict_reader import ScriptedReader
-from evals.conflicts import is_right, measure, summary
+from evals.conflicts.cases import Case
+from evals.conflicts.reader import ScriptedReader
+from evals.conflicts.resolution import is_right, measure, summary
 from posology.types import Excerpt, Form, Passage, Reading, Sentence
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.conflict_cases import FILES, healthver, ramdocs
-from evals.conflict_structure import evaluate
+from evals.conflicts.cases import FILES, healthver, ramdocs
+from evals.conflicts.structure import evaluate
 from posology.types import Level, Resolution, Side
 from strategies.briefcontext.conflicts import CLEARLY_LATER, rule
 

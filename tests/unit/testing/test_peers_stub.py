@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evals.peers_stub import ENOUGH, PATHWAY_REFUSAL, REFUSAL, hesitates
+from evals.peers.stub import ENOUGH, PATHWAY_REFUSAL, REFUSAL, hesitates
 
 
 def asked(prompt: str) -> dict[str, Any]:

@@ -6,12 +6,11 @@ import anyio
 import numpy as np
 import pytest
 
-from evals.medical import Snippet, holding, joined, nearest
-from evals.policy import DEFAULTS, alone, arms
-from evals.policy_bench import SHIPPED, Asked, Bench
-from evals.policy_report import DIRECT, Measured, admitted, better, cheapest, dearer, halves
-from evals.policy_table import SHARES, tables, taught, verdict
-from evals.router import ROUTER, Arm, Outcome, beaten
+from evals.policy.bench import SHIPPED, Asked, Bench
+from evals.policy.medical import Snippet, holding, joined, nearest
+from evals.policy.report import DIRECT, Measured, admitted, better, cheapest, dearer, halves
+from evals.policy.router import ROUTER, Arm, Outcome, beaten
+from evals.policy.settings import DEFAULTS, alone, arms
 from orchestrator.evaluation.simulation import profiles
 from policies.affordable import PARTITIONED, WHOLE
 from policies.specs import parse
@@ -141,30 +140,6 @@ def test_a_policy_is_better_only_if_it_is_cheaper_right_as_often_and_wrong_as_se
         "dearer": arm(3.0, 0.9, 0.0),
     }
     assert better(found, "router") == ["cheaper", "cheaper, right more often"]
-
-
-def test_a_table_learns_the_share_that_is_right_for_least_money() -> None:
-    bench = Bench([asked(n) for n in range(24)], "none", partial=True)
-    many = len(bench.asked)
-    # nothing is lost by a fifth of the price
-    found = {share: arm(share, 0.8, 0.1, many) for share in SHARES if share > 0.1}
-    found[0.1] = arm(0.1, 0.1, 0.1, many)
-    lessons = taught(bench, dict(sorted(found.items())), np.arange(many))
-    for _, learned in tables(bench, lessons, 8):
-        doses = bench.doses(SHIPPED, learned)
-        assert {dose.keep for dose in doses if dose.strategy == "compressed"} == {0.2}
-        assert bench.doses(SHIPPED) != doses
-
-
-def test_a_table_is_better_only_beyond_chance_and_at_no_more_errors_than_direct_rag() -> None:
-    found = {
-        DIRECT: arm(3.0, 0.8, 0.1),
-        SHIPPED: arm(2.0, 0.8, 0.1),
-        "cheaper": arm(1.0, 0.8, 0.1),
-        "cheaper, wrong more often": arm(1.0, 0.8, 0.15),
-        "the same": arm(2.0, 0.8, 0.1),
-    }
-    assert [better for better, _ in verdict(found, list(found)[2:])] == [True, False, False]
 
 
 def test_the_router_is_beaten_by_a_cheaper_dose_or_surely_by_a_better_setting() -> None:

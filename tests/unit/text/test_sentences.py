@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.sentences import FILE, HALVES, ours, read, score
+from evals.corpus.sentences import FILE, HALVES, ours, read, score
 from posology.text import split
 
 DATA = Path(os.environ.get("POSOLOGY_DATA", Path(__file__).parents[3].parent / "shared/data"))

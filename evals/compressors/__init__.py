@@ -1,0 +1,1 @@
+"""What compressors leave, lose and cost."""

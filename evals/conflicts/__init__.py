@@ -1,0 +1,1 @@
+"""What BriefContext makes of sources that contradict each other."""

@@ -1,0 +1,1 @@
+"""How files of literature are read."""

@@ -1,0 +1,1 @@
+"""Answers of a real model, beside other ways to ask it."""

@@ -1,0 +1,1 @@
+"""The stack under load: queue, batch lane, tenants, console, first answers."""

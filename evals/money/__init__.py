@@ -1,0 +1,1 @@
+"""Budgets, the ledger, and the bounds and estimates of a call."""

@@ -1,0 +1,1 @@
+"""Posology beside other libraries."""

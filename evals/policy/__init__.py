@@ -1,0 +1,1 @@
+"""What the router decides, and what it costs."""

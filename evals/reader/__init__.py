@@ -1,0 +1,1 @@
+"""The offline reader: answers, refusals and conflicts."""

@@ -1,0 +1,1 @@
+"""Indices from 10,000 to a million passages."""

@@ -1,0 +1,1 @@
+"""Whether the sentences that are called supported are."""
