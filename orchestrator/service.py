@@ -14,12 +14,12 @@ from orchestrator.compressors import Compressors, make_compressors
 from orchestrator.connections import Connections
 from orchestrator.models import Models
 from orchestrator.question import qtables
+from orchestrator.question.answering import Answerer
 from orchestrator.question.decider import Decider, Remaining
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Estimator, make_estimator
 from orchestrator.question.pipeline import Pipeline, Report
 from orchestrator.question.request import Request, own_prompts
-from orchestrator.question.supporting import SupportCheck
 from orchestrator.retrieval import make_retriever
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, PolicyMismatch
@@ -222,7 +222,7 @@ async def make_service(
         compressors=compressors,
         estimator=estimator,
         seconds=settings.compression_seconds,
-        support=SupportCheck(models.judge),
+        answerer=Answerer(models.judge),
     )
     return Service(
         settings=settings,

@@ -18,8 +18,8 @@ from orchestrator.jobs.store import open_store
 from orchestrator.lane.lane import LaneOptions
 from orchestrator.logs.events import note
 from orchestrator.models import Models
+from orchestrator.question.answering import Answerer
 from orchestrator.question.pipeline import Pipeline
-from orchestrator.question.supporting import SupportCheck
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
 from orchestrator.webhooks.delivery import Delivery
@@ -78,8 +78,8 @@ class Process:
         )
         self._delivery = Delivery(settings.webhooks_allowed)
         self._stack.push_async_callback(self._delivery.aclose)
-        support = SupportCheck(self._models.judge)
-        self.runner = Runner(self._work, self._connections, self._pipeline, support=support)
+        answerer = Answerer(self._models.judge)
+        self.runner = Runner(self._work, self._connections, self._pipeline, answerer=answerer)
         return self
 
     async def __aexit__(self, *_: object) -> None:

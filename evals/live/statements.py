@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.models import Models
-from orchestrator.question.supporting import no_judge
+from orchestrator.question.answering import no_judge
 from posology.types import Answer
 from tests.support import recorded
 from tests.support.recorded import key

@@ -14,6 +14,7 @@ States are values and transitions are pure: a driver retrieves, decides and call
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from orchestrator.question.request import Request
 from posology.errors import NothingAffordable
@@ -33,6 +34,9 @@ from posology.types import (
 )
 from strategies.evidence import truncate_task
 
+if TYPE_CHECKING:
+    from orchestrator.question.decider import Remaining
+
 Outcome = Answer | Refusal
 
 
@@ -47,6 +51,8 @@ class Prepared:
     strategy: Strategy | None
     #: seconds for retrieval, query embedding included
     retrieval_seconds: float
+    #: returns the remaining budget, for a second decision; ``None``: no limit
+    remaining: Remaining | None = None
 
     @property
     def dose(self) -> Dose:

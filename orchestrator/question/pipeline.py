@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from anyio import to_thread
 
 from orchestrator.compressors import Compressors
+from orchestrator.question.answering import Answerer, Patience
 from orchestrator.question.decider import Decider, Remaining
 from orchestrator.question.embedding import Spend, encoded, seeing, unpaid, unseen
 from orchestrator.question.machine import (
@@ -25,7 +26,6 @@ from orchestrator.question.machine import (
     escalated,
 )
 from orchestrator.question.request import Request, check_awaited
-from orchestrator.question.supporting import Patience, SupportCheck
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import VersionGone
 from posology.index.search.retriever import Retriever
@@ -82,7 +82,7 @@ class Pipeline:
         compressors: returns compressors; ``None``: those without configuration, the pruner by default.
         estimator: knows prices, for the savings of compressing; ``None``: they are unknown.
         seconds: predicted seconds of a compression, above which it is refused; ``None``: no limit.
-        support: checks the sentences of answers; ``None``: by rules alone.
+        answerer: runs strategies, and checks the sentences of their answers; ``None``: by rules alone.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Pipeline:
         compressors: Choose | None = None,
         estimator: Estimator | None = None,
         seconds: float | None = None,
-        support: SupportCheck | None = None,
+        answerer: Answerer | None = None,
     ) -> None:
         self._retriever = retriever
         self._decider = decider
@@ -102,7 +102,7 @@ class Pipeline:
         self._compressors = compressors or Compressors(DEFAULT_COMPRESSOR)
         self._estimator = estimator
         self._seconds = seconds
-        self._support = support or SupportCheck()
+        self._answerer = answerer or Answerer()
 
     def spend(self, journal: Journal, tenant: str, recall: Recall | None = None) -> Spend:
         """Return what pays for the vectors of questions.
@@ -174,6 +174,7 @@ class Pipeline:
             decision=decision,
             strategy=await self._strategy(decision.dose, request),
             retrieval_seconds=seconds,
+            remaining=remaining,
         )
 
     async def advance(
@@ -181,7 +182,6 @@ class Pipeline:
         state: Answering | Escalating,
         complete: Complete,
         *,
-        remaining: Remaining | None = None,
         decided: Decision | None = None,
         distributed: bool = False,
         seconds: Callable[[], float] | None = None,
@@ -191,7 +191,6 @@ class Pipeline:
         Args:
             state: the state.
             complete: makes calls.
-            remaining: returns the remaining budget; ``None``: no limit.
             decided: second decision that was recorded for the same question and stands; ``None``: the policy
                 decides.
             distributed: whether other workers can read partitions, and the question is requeued if it must wait.
@@ -202,7 +201,7 @@ class Pipeline:
             PosologyError: a model call failed.
         """
         if isinstance(state, Answering):
-            outcome = await self._support(
+            outcome = await self._answerer(
                 state.run,
                 complete,
                 request=state.prepared.request,
@@ -212,7 +211,10 @@ class Pipeline:
             return answered(state, outcome)
         prepared = state.prepared
         then = decided or await self._decider(
-            prepared.request, prepared.retrieval, remaining=remaining, tried=state.refused.rungs
+            prepared.request,
+            prepared.retrieval,
+            remaining=prepared.remaining,
+            tried=state.refused.rungs,
         )
         strategy = await self._strategy(then.dose, prepared.request)
         decision = replace(prepared.decision, then=then)
@@ -259,7 +261,7 @@ class Pipeline:
         spend = self.spend(journal or account, tenant, recall)
         state: State = begin(await self.prepare(request, remaining=remaining, spend=spend))
         while isinstance(state, Answering | Escalating):
-            state = await self.advance(state, complete, remaining=remaining)
+            state = await self.advance(state, complete)
         assert isinstance(state, Concluded)
         return await self.report(state, account, time.perf_counter() - started)
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orchestrator.question.answering import Answerer, Patience
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import Typical
 from orchestrator.question.request import AskRequest, JobRequest, Request
-from orchestrator.question.supporting import Patience, SupportCheck
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
 from posology.budget.ledger.journal import LedgerJournal
@@ -110,7 +110,7 @@ async def answer(
         retry=RetryPolicy(attempts=2, base=0.001, deadline=10),
         caller=Caller(wait_timeout=0.0),
     )
-    made = await SupportCheck(lambda: ScriptedJudge(lambda *_: (0.99, 0.0), name="packaged"))(
+    made = await Answerer(lambda: ScriptedJudge(lambda *_: (0.99, 0.0), name="packaged"))(
         partial(make_strategy(Dose(strategy="direct")), TASK),
         complete,
         request=Request(query=QUERY, model=MODEL, support="model", support_model=support_model),

@@ -14,13 +14,13 @@ import anyio
 import pytest
 
 from orchestrator.jobs.batches import Batches
+from orchestrator.question.answering import Answerer, Patience
 from orchestrator.question.decider import Decider
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import Typical
 from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.request import Request
-from orchestrator.question.supporting import Patience, SupportCheck
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
 from posology.budget.ledger.journal import LedgerJournal
@@ -162,7 +162,7 @@ async def answer(
 ) -> Answer | Refusal:
     """Answer in the mode ``repair``, by rules alone."""
     asked = asked or task()
-    return await SupportCheck()(
+    return await Answerer()(
         partial(make_strategy(dose), asked),
         complete(model, journal, retry),
         request=Request(query=QUERY, model=MODEL, support="repair"),

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evals.live.sets import HALVES, SETS, Asked, Document, asked, documents
+from orchestrator.question.answering import Answerer, no_judge
 from orchestrator.question.machine import task_of
 from orchestrator.question.request import Request
-from orchestrator.question.supporting import SupportCheck, no_judge
 from posology.errors import PosologyError
 from posology.llm.structured import Structured
 from posology.query import make_query
@@ -138,7 +138,7 @@ async def replayed(
         task = task_of(request, retrieval)
         strategy = make(dose, partition_size=row["partition_size"])
         run = partial(strategy, truncate_task(task, dose))
-        found = await SupportCheck(judge)(
+        found = await Answerer(judge)(
             run, complete, request=request, excerpts=whole(retrieval.passages)
         )
         if isinstance(found, Answer):

@@ -20,6 +20,7 @@ from structlog.contextvars import bound_contextvars
 
 from orchestrator.connections import computes_here
 from orchestrator.logs.events import note, note_refusal
+from orchestrator.question.answering import Answerer, Patience
 from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
 from orchestrator.question.machine import Concluded, Escalating, Partitioned, State, begin, reduced
 from orchestrator.question.report import (
@@ -31,7 +32,6 @@ from orchestrator.question.report import (
     spending,
 )
 from orchestrator.question.request import JobRequest
-from orchestrator.question.supporting import Patience, SupportCheck
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import (
     DeadlineExceeded,
@@ -96,7 +96,7 @@ class Runner:
         connections: connections to models.
         pipeline: opens the index and returns its pipeline; called for each ``answer`` unit.
         keep: seconds before a job that this worker cannot do is requeued, so that it does not take all jobs.
-        support: checks the sentences of answers that are reduced here; ``None``: by rules alone.
+        answerer: reduces partitions, and checks the sentences of the answers; ``None``: by rules alone.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Runner:
         pipeline: Callable[[], Awaitable[Pipeline]],
         *,
         keep: float = 2.0,
-        support: SupportCheck | None = None,
+        answerer: Answerer | None = None,
     ) -> None:
         self._work = work
         self._pipeline = pipeline
         self._keep = keep
-        self._support = support or SupportCheck()
+        self._answerer = answerer or Answerer()
         self._claimed: dict[ClaimedUnit, anyio.CancelScope] = {}
         self._spending = Spending(work, connections, claimed=lambda: len(self._claimed))
         #: units in work, including claims under way and units that are being requeued
@@ -316,13 +316,13 @@ class Runner:
         started = anyio.current_time()
         request = _request(claimed).as_settled()
         complete, account = self._spending.complete(claimed, request), Account()
-        pipeline, remaining = await self._pipeline(), self._remaining(claimed)
+        pipeline = await self._pipeline()
         # a recorded decision stands regardless of the remaining budget: its calls are replayed, and paid for once
         recorded, then = _decided(claimed)
         try:
             prepared = await pipeline.prepare(
                 request,
-                remaining=remaining,
+                remaining=self._remaining(claimed),
                 decided=recorded,
                 spend=self._spending.embedding(claimed),
             )
@@ -342,7 +342,6 @@ class Runner:
             state = await pipeline.advance(
                 state,
                 complete,
-                remaining=remaining,
                 decided=then,
                 distributed=True,
                 seconds=lambda: REPAIR * claimed.left,
@@ -418,7 +417,7 @@ class Runner:
         assert claimed.draft is not None
         draft = DRAFT.validate_json(claimed.draft)
         excerpts = [excerpt for part in partitions for excerpt in part.excerpts]
-        outcome = await self._support(
+        outcome = await self._answerer(
             partial(reduce, reduction),
             self._spending.complete(claimed, request),
             request=request,

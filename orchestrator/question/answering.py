@@ -1,4 +1,4 @@
-"""The check of every answer for support, and the one call that may follow: the same for all strategies and models.
+"""Every answer: its strategy runs, its sentences are checked for support, and one call may follow; the same for all strategies.
 
 The call sends sentences that are not supported back to the model (``repair``), or has a model judge all of them (``model``).
 """
@@ -50,7 +50,7 @@ class Patience:
     requeued: bool = False
 
 
-class SupportCheck:
+class Answerer:
     """Answers a question, and checks whether the quotes behind each sentence support it.
 
     The check calls no language model and spends nothing, unless the request asks for a model's judgement. The same answer gets
