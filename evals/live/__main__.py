@@ -269,18 +269,24 @@ def _peer(args: argparse.Namespace) -> Peer:
 
 
 async def _record(args: argparse.Namespace) -> None:
-    """Add the rows of one label to the recordings for the tests, with what becomes of each now; those of the same question go."""
+    """Add the rows of one label to the recordings for the tests, with what becomes of each now.
+
+    Those of the same question go, unless statements of theirs are labelled.
+    """
+    from evals.live.statements import known as statements
     from tests.support import recorded
 
     known = recorded.library(args.data)
     label = args.label or args.model
     path = recorded.RECORDED / f"{label.rpartition(':')[2]}.jsonl"
     made = {key_of(row): row for row in recorded.rows() if row["model"] == label}
+    labelled = {key_of(row) for row in statements()} & made.keys()
     for row in all_rows(args.work / args.rows):
         if (
             row["model"] != label
             or row["way"] in (PLAIN, PEER)
             or row["outcome"] == "failed"
+            or key_of(row) in labelled
             or any("reply" not in one for one in row["calls"])
         ):
             continue
