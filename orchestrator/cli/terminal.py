@@ -47,7 +47,7 @@ from posology.published.answers import (
     Status,
 )
 from posology.published.calls import Spending
-from posology.types import Filters, Resolution
+from posology.types import Resolution
 
 if TYPE_CHECKING:
     from orchestrator.cli.index.forms import IndexOutput, IngestOutput
@@ -110,7 +110,7 @@ def show_search(console: Console, out: SearchOutput) -> None:
         rerank = "  ".join(safe(i) for i in out.bm25_rerank)
         console.print(Text(f"dense results re-ranked by BM25:  {rerank}", style="dim"))
     if out.filters:
-        console.print(Text(safe(f"filters: {describe(out.filters.to(Filters))}"), style="dim"))
+        console.print(Text(safe(f"filters: {describe(out.filters)}"), style="dim"))
     console.print(Text(f"index {out.index}   {out.seconds * 1000:.0f} ms", style="dim"))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
+from orchestrator.evaluation.suites.base import Gold
 from orchestrator.training.paid.rows import Row
 from posology.published.answers import Status
 from posology.published.base import Dollars, Published
@@ -25,19 +26,6 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
     #: there is no answer: a call failed in a way that concerns this question alone
     FAILED = "failed"
-
-
-class GoldOutput(Published):
-    """Known answer of a question."""
-
-    verdict: str | None = None
-    """Verdict of a yes-no question, or label of an option; null: there is none."""
-    answers: tuple[str, ...] = ()
-    """Accepted answers, any of which is right."""
-    passages: tuple[str, ...] = ()
-    """Ids of the passages that hold the evidence; empty: unknown."""
-    answerable: bool = True
-    """Whether the literature answers it; if not, a refusal is right."""
 
 
 class CitedOutput(Published):
@@ -104,7 +92,7 @@ class EvalRow(Published, Row):
     """Model, as `provider:name`."""
     outcome: Outcome
     """Grade: right, wrong, refused (though answerable), undecided (no verdict, though asked for one) or failed."""
-    gold: GoldOutput
+    gold: Gold
     """Known answer."""
     status: Status | None
     """Answered, unsupported (no quote stands) or refused; null: failed."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from posology.described import published
 from posology.published.base import Dollars, Published
 from posology.published.money import BalanceOutput
 
@@ -190,13 +192,19 @@ class LabelOutput(Published):
     """Spent on the file so far."""
 
 
-class Loss(Published):
+@published("Loss")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Losses:
     """Losses of Provence (equation 1)."""
 
     pruning: float
     """Mean cross-entropy of tokens, nats."""
     ranking: float
     """Mean squared distance from the teacher's scores."""
+
+    def total(self, weight: float) -> float:
+        """Return the loss of equation 1."""
+        return self.pruning + weight * self.ranking
 
 
 class PrunerOutput(Published):
@@ -213,13 +221,13 @@ class PrunerOutput(Published):
     steps: int
     resumed_at: int
     """Steps before this run."""
-    first: Loss
+    first: Losses
     """Mean of the first tenth of the steps."""
-    last: Loss
+    last: Losses
     """Mean of the last tenth of the steps."""
-    held_before: Loss | None
+    held_before: Losses | None
     """Of the held-out pairs before training; null: there are none."""
-    held_after: Loss | None
+    held_after: Losses | None
     """Of the held-out pairs after training; null: there are none."""
     seconds: float
     """Seconds of this run."""

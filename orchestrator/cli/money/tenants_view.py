@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.money.tenants_form import (
-    ApiKeyOutput,
     LimitsOutput,
     TenantOutput,
     TenantSummary,
@@ -55,9 +54,7 @@ def tenant_summary(tenant: Tenant) -> TenantSummary:
         limits=LimitsOutput(**limits),
         created=tenant.created,
         changed=tenant.changed,
-        keys=tuple(
-            ApiKeyOutput(id=key.id, created=key.created, expires=key.expires) for key in tenant.keys
-        ),
+        keys=tenant.keys,
     )
 
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_table
 from orchestrator.rendering.words import safe
-from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, ReachOutput
+from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, Reach
 
 #: the rest of what is shown where an order has no model
 _FALLBACK = (
@@ -60,7 +60,7 @@ def _add(shown: Table, order: OrderOutput, at_once: float | None) -> None:
             name, questions, rate = Text(""), "", ""
 
 
-def _levels(reach: list[ReachOutput], threshold: float, at_once: float | None) -> list[ReachOutput]:
+def _levels(reach: list[Reach], threshold: float, at_once: float | None) -> list[Reach]:
     """Return the reach of the flag, and of the first measured level from which BriefContext is given at once."""
     flag = [one for one in reach if one.least == threshold]
     if at_once is None or at_once <= threshold:
