@@ -11,7 +11,7 @@ from orchestrator.training.paid.rows import Row
 from posology.published.answers import Status
 from posology.published.base import Dollars, Published
 from posology.published.decisions import DecisionOutput
-from posology.published.money import BalanceOutput
+from posology.published.money import RunCost
 from posology.types import Form
 
 
@@ -227,8 +227,8 @@ class DifferenceMeasured(Published):
     """Difference of the dollars a question; null: unknown."""
 
 
-class EvalEstimate(Published):
-    """Cost estimate of an evaluation; questions that have a row are not included."""
+class _Asked(Published):
+    """Size of an evaluation."""
 
     questions: int
     """Questions to ask, each once for every policy and model."""
@@ -236,24 +236,17 @@ class EvalEstimate(Published):
     """Questions that have a row already."""
     calls: int
     """Most model calls, without repairs."""
+
+
+class EvalEstimate(RunCost, _Asked):
+    """Cost estimate of an evaluation; questions that have a row are not included."""
+
     free: bool
     """Whether no question that is left costs anything."""
-    input_tokens: int
-    """Expected input tokens."""
-    output_tokens: int
-    """Expected output tokens."""
-    low_usd: Dollars
-    """Minimum: every reply has a few words."""
-    expected_usd: Dollars
-    """Expected cost."""
     worst_usd: Dollars
     """Maximum: every reply has its greatest length, and is repaired."""
-    spent_usd: Dollars
-    """Spent by the run so far."""
     cap_usd: Dollars | None
     """Maximum cost of the run, earlier parts included; null: none is given."""
-    balances: tuple[BalanceOutput, ...]
-    """Budgets of the tenant."""
 
 
 class EvalOutput(Published):
