@@ -11,7 +11,6 @@ from posology.budget.books.audit import Audit, Rebuilt
 from posology.budget.books.counters import Compared
 from posology.budget.books.form import (
     ArchiveInspection,
-    ArchiveProblem,
     CounterDifference,
     KeptOrphan,
     LedgerAudit,
@@ -118,10 +117,7 @@ def _inspection(found: Inspection) -> ArchiveInspection:
         unchained=found.unchained,
         pending=found.pending,
         head=None if found.head is None else str(found.head),
-        problems=tuple(
-            ArchiveProblem(file=one.file, line=one.line, message=one.message)
-            for one in found.problems
-        ),
+        problems=found.problems,
     )
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -27,36 +27,12 @@ from orchestrator.training.forms import LeftOut, RunTier, TrainingEstimate
 if TYPE_CHECKING:
     from orchestrator.question.request import Request
     from orchestrator.training.paid.run import PaidRun, Terms
-    from posology.published.money import BalanceOutput
+    from posology.published.money import RunCost
 
 #: seconds between two lines of progress without a terminal
 _LINE = 30.0
 #: rows without a result that are listed one by one
 LISTED = 20
-
-
-class Priced(Protocol):
-    """An estimate of the cost of a run."""
-
-    @property
-    def free(self) -> bool: ...
-    @property
-    def low_usd(self) -> Decimal: ...
-    @property
-    def expected_usd(self) -> Decimal: ...
-    @property
-    def worst_usd(self) -> Decimal: ...
-    @property
-    def spent_usd(self) -> Decimal: ...
-    @property
-    def cap_usd(self) -> Decimal | None: ...
-    @property
-    def input_tokens(self) -> int: ...
-    @property
-    def output_tokens(self) -> int: ...
-    @property
-    def balances(self) -> tuple[BalanceOutput, ...]: ...
-
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print the estimated cost and make no calls.")
@@ -163,7 +139,7 @@ def show_left_out(found: Sequence[LeftOut]) -> None:
     say(lines, "yellow")
 
 
-def cost_lines(out: Priced) -> Iterator[str]:
+def cost_lines(out: RunCost) -> Iterator[str]:
     """Yield the estimated cost and whether the remaining budgets cover it."""
     if out.free:
         yield "The model is free: $0."
@@ -180,7 +156,7 @@ def cost_lines(out: Priced) -> Iterator[str]:
             yield f"{name}: {money(amount)} remaining{_cover(out, amount)}"
 
 
-def _cover(out: Priced, amount: Decimal) -> str:
+def _cover(out: RunCost, amount: Decimal) -> str:
     if amount >= out.worst_usd:
         return ", covers the maximum"
     if amount >= out.expected_usd:

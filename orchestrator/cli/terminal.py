@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import print_facts
 from orchestrator.rendering.sources import (
     Cited,
     answer_text,
@@ -47,7 +47,7 @@ from posology.published.answers import (
     Status,
 )
 from posology.published.calls import Spending
-from posology.types import Filters, Resolution
+from posology.types import Resolution
 
 if TYPE_CHECKING:
     from orchestrator.cli.index.forms import IndexOutput, IngestOutput
@@ -110,7 +110,7 @@ def show_search(console: Console, out: SearchOutput) -> None:
         rerank = "  ".join(safe(i) for i in out.bm25_rerank)
         console.print(Text(f"dense results re-ranked by BM25:  {rerank}", style="dim"))
     if out.filters:
-        console.print(Text(safe(f"filters: {describe(out.filters.to(Filters))}"), style="dim"))
+        console.print(Text(safe(f"filters: {describe(out.filters)}"), style="dim"))
     console.print(Text(f"index {out.index}   {out.seconds * 1000:.0f} ms", style="dim"))
 
 
@@ -175,12 +175,9 @@ def show_index(console: Console, out: IndexOutput, *, everything: bool = True) -
             for name, value in out.model_dump().items()
             if name not in told
         }
-    table = plain_table("", "", left=("",))
-    table.show_header = False
-    for name, value in rows.items():
-        if value not in (None, ""):
-            table.add_row(Text(name, style="dim"), Text(safe(str(value)), overflow="fold"))
-    print_table(console, table)
+    print_facts(
+        console, [(name, str(value)) for name, value in rows.items() if value not in (None, "")]
+    )
     if not everything:
         console.print(Text("--all shows versions, models and the vectors' index", style="dim"))
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
+from orchestrator.evaluation.suites.base import Gold
 from orchestrator.training.paid.rows import Row
 from posology.published.answers import Status
 from posology.published.base import Dollars, Published
 from posology.published.decisions import DecisionOutput
-from posology.published.money import BalanceOutput
+from posology.published.money import RunCost
 from posology.types import Form
 
 
@@ -25,19 +26,6 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
     #: there is no answer: a call failed in a way that concerns this question alone
     FAILED = "failed"
-
-
-class GoldOutput(Published):
-    """Known answer of a question."""
-
-    verdict: str | None = None
-    """Verdict of a yes-no question, or label of an option; null: there is none."""
-    answers: tuple[str, ...] = ()
-    """Accepted answers, any of which is right."""
-    passages: tuple[str, ...] = ()
-    """Ids of the passages that hold the evidence; empty: unknown."""
-    answerable: bool = True
-    """Whether the literature answers it; if not, a refusal is right."""
 
 
 class CitedOutput(Published):
@@ -104,7 +92,7 @@ class EvalRow(Published, Row):
     """Model, as `provider:name`."""
     outcome: Outcome
     """Grade: right, wrong, refused (though answerable), undecided (no verdict, though asked for one) or failed."""
-    gold: GoldOutput
+    gold: Gold
     """Known answer."""
     status: Status | None
     """Answered, unsupported (no quote stands) or refused; null: failed."""
@@ -239,8 +227,8 @@ class DifferenceMeasured(Published):
     """Difference of the dollars a question; null: unknown."""
 
 
-class EvalEstimate(Published):
-    """Cost estimate of an evaluation; questions that have a row are not included."""
+class _Asked(Published):
+    """Size of an evaluation."""
 
     questions: int
     """Questions to ask, each once for every policy and model."""
@@ -248,24 +236,17 @@ class EvalEstimate(Published):
     """Questions that have a row already."""
     calls: int
     """Most model calls, without repairs."""
+
+
+class EvalEstimate(RunCost, _Asked):
+    """Cost estimate of an evaluation; questions that have a row are not included."""
+
     free: bool
     """Whether no question that is left costs anything."""
-    input_tokens: int
-    """Expected input tokens."""
-    output_tokens: int
-    """Expected output tokens."""
-    low_usd: Dollars
-    """Minimum: every reply has a few words."""
-    expected_usd: Dollars
-    """Expected cost."""
     worst_usd: Dollars
     """Maximum: every reply has its greatest length, and is repaired."""
-    spent_usd: Dollars
-    """Spent by the run so far."""
     cap_usd: Dollars | None
     """Maximum cost of the run, earlier parts included; null: none is given."""
-    balances: tuple[BalanceOutput, ...]
-    """Budgets of the tenant."""
 
 
 class EvalOutput(Published):

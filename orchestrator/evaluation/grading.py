@@ -9,7 +9,6 @@ from orchestrator.evaluation.forms import (
     CitationsOutput,
     CitedOutput,
     EvalRow,
-    GoldOutput,
     Outcome,
     SupportCounts,
 )
@@ -34,7 +33,7 @@ def regraded(item: Item, row: EvalRow) -> EvalRow:
     citations = None if row.status is None else _citations(gold, row)
     return row.model_copy(
         update={
-            "gold": GoldOutput.of(gold),
+            "gold": gold,
             "outcome": _outcome(gold, row, citations),
             "citations": citations,
         }
@@ -89,7 +88,7 @@ def _row(item: Item, account: Account) -> EvalRow:
         policy=item.way.policy,
         model=item.way.model,
         outcome=Outcome.FAILED,
-        gold=GoldOutput.of(item.case.gold),
+        gold=item.case.gold,
         status=None,
         answer=None,
         verdict=None,

@@ -27,7 +27,8 @@ from posology.index.sync.arrivals import files_of, readable
 from posology.index.sync.order import Plan, plan, plan_rebuild
 from posology.index.sync.prospect import prospect
 from posology.index.sync.rebuild import rebuild
-from posology.index.sync.report import Rebuilt, SyncProgress, SyncReport
+from posology.index.sync.rebuilt import Rebuilt
+from posology.index.sync.report import SyncProgress, SyncReport
 from posology.index.sync.sync import sync
 
 

@@ -200,7 +200,11 @@ def _flags(passage: Passage) -> tuple[Flag, ...]:
         (FlagKind.RETRACTION, passage.retracted),
         (FlagKind.CONCERN, passage.concern),
     )
-    implied = (Flag(kind=kind, source="") for kind, holds in marks if holds and kind not in kinds)
+    implied = (
+        Flag(kind=kind, source="", by=None, date=None)
+        for kind, holds in marks
+        if holds and kind not in kinds
+    )
     return (*passage.flags, *implied)
 
 

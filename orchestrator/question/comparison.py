@@ -28,7 +28,6 @@ from policies.specs import POLICIES
 from policies.specs import parse as parse_policy
 from posology.errors import InvalidQuery, UnpricedModel
 from posology.llm.models.families import tier_of
-from posology.published.decisions import DoseOutput
 from posology.types import Decision, Scope
 from strategies import STRATEGIES, takes_compressor
 
@@ -300,8 +299,8 @@ def _difference(pair: Pair) -> DifferenceOutput:
     return DifferenceOutput(
         row=pair.row,
         question=pair.question,
-        first=DoseOutput.of(pair.first.decision.dose),
-        second=DoseOutput.of(pair.second.decision.dose),
+        first=pair.first.decision.dose,
+        second=pair.second.decision.dose,
         first_reason=pair.first.decision.reason,
         second_reason=pair.second.decision.reason,
         first_expected_usd=pair.first.dollars.expected,

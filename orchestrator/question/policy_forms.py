@@ -7,7 +7,7 @@ from typing import Any
 
 from posology.published.base import Dollars, Published
 from posology.published.calls import ErrorBody
-from posology.published.decisions import DoseOutput
+from posology.types import Dose
 
 
 class Replay(StrEnum):
@@ -38,9 +38,9 @@ class ChangeOutput(Published):
 class ReplayedDecision(Published):
     """A replayed decision of a job."""
 
-    dose: DoseOutput
+    dose: Dose
     """Recorded dose."""
-    now: DoseOutput | None
+    now: Dose | None
     """Dose by the current policy; null: it cannot be decided."""
     differing: tuple[str, ...]
     """Parts of the decision that differ: dose, reason, steps, …"""
@@ -115,8 +115,8 @@ class DifferenceOutput(Published):
     row: int
     """Row of the question, from 0."""
     question: str
-    first: DoseOutput
-    second: DoseOutput
+    first: Dose
+    second: Dose
     first_reason: str
     second_reason: str
     first_expected_usd: Dollars

@@ -28,7 +28,6 @@ from orchestrator.question.request import JobRequest, own_prompts
 from policies.router import recorded_quote
 from policies.savings import recorded as recorded_saving
 from posology.errors import DecisionChanged, JobNotFound, PosologyError, PromptsMismatch
-from posology.published.decisions import DoseOutput
 from posology.types import Decision, QuoteForm, Retrieval, Rung, Situation
 from prompts.template import form
 
@@ -202,8 +201,8 @@ class Replayer:
         except PosologyError as error:
             return _failed(decision, error, changed)
         return ReplayedDecision(
-            dose=DoseOutput.of(decision.dose),
-            now=DoseOutput.of(again.dose),
+            dose=decision.dose,
+            now=again.dose,
             differing=differing(decision, again),
             versions=changed,
             features=features,
@@ -374,7 +373,7 @@ def _failed(
 ) -> ReplayedDecision:
     told = error if isinstance(error, PosologyError) else PosologyError(f"its request: {error}")
     return ReplayedDecision(
-        dose=DoseOutput.of(decision.dose),
+        dose=decision.dose,
         now=None,
         differing=(),
         versions=changed,

@@ -14,13 +14,9 @@ from posology.published.answers import (
     Also,
     AskOutput,
     CompressionOutput,
-    CoverageOutput,
     DifferenceOutput,
     Disagreement,
     Evidence,
-    FaultyQuoteOutput,
-    FiltersOutput,
-    FlagOutput,
     PassageOutput,
     Position,
     Ranked,
@@ -33,8 +29,8 @@ from posology.published.answers import (
     judged,
     standing,
 )
-from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending, UsageOutput
-from posology.published.decisions import DecisionOutput, StepOutput
+from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending
+from posology.published.decisions import DecisionOutput
 from posology.published.literature import Found, SearchOutput
 from posology.types import (
     UNREADABLE,
@@ -44,7 +40,6 @@ from posology.types import (
     Conflict,
     Decision,
     Excerpt,
-    Filters,
     Growth,
     Passage,
     Refusal,
@@ -148,20 +143,20 @@ def answer_output(
         refusal=reason,
         evidence=quoted,
         dropped_quotes=answer.dropped_quotes if answer else 0,
-        faulty_quotes=tuple(map(FaultyQuoteOutput.of, answer.faulty_quotes)) if answer else (),
+        faulty_quotes=answer.faulty_quotes if answer else (),
         support=_support(answer.support) if answer and answer.support else None,
         notes=notes if growth is None else (str(growth), *notes),
         conflicts=tuple(_disagreement(c, by_id) for c in answer.conflicts) if answer else (),
-        coverage=None if outcome.coverage is None else CoverageOutput.of(outcome.coverage),
+        coverage=outcome.coverage,
         shown=outcome.shown,
         compression=compression(outcome.compression, spared),
         strategy=outcome.strategy,
-        rungs=tuple(map(StepOutput.of, outcome.rungs)),
+        rungs=outcome.rungs,
         decision=DecisionOutput.of(decision),
         spending=spending,
         retrieved=retrieved,
         index=index,
-        filters=filters(request.filters),
+        filters=request.filters or None,
         retrieval_seconds=retrieval_seconds,
         seconds=seconds,
     )
@@ -225,7 +220,7 @@ def compression(took: Compression | None, spared: Savings | None) -> Compression
         kept=took.kept,
         sentences=took.sentences,
         seconds=took.seconds,
-        usage=None if took.usage is None else UsageOutput.of(took.usage),
+        usage=took.usage,
         tokens=spared.tokens if spared else None,
         shown_tokens=spared.shown if spared else None,
         saved_usd=spared.saved if spared else None,
@@ -262,7 +257,7 @@ def spending(account: Account) -> Spending:
     """Return the published form of an account."""
     return Spending(
         attempts=tuple(map(AttemptOutput.of, account.attempts)),
-        usage=UsageOutput.of(account.usage),
+        usage=account.usage,
         usage_complete=all(attempt.usage is not None for attempt in account.attempts),
         cost_usd=account.cost,
         charged_usd=account.charged,
@@ -290,7 +285,7 @@ def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) ->
         bm25=retrieval.bm25.ids,
         fused=retrieval.fused.ids,
         index=retrieval.index_version,
-        filters=filters(retrieval.filters),
+        filters=retrieval.filters or None,
         seconds=seconds,
         growth=None if retrieval.growth is None else str(retrieval.growth),
         added=retrieval.added,
@@ -327,7 +322,7 @@ def passage_output(found: Retrieved, *, index: str) -> PassageOutput:
     passage = found.passage
     roles = found.roles or [None] * len(found.sentences)
     return PassageOutput(
-        passage=source(passage),
+        passage=Source.of(passage),
         text=passage.text,
         mesh=passage.mesh,
         languages=passage.languages,
@@ -338,11 +333,6 @@ def passage_output(found: Retrieved, *, index: str) -> PassageOutput:
             for sentence, role in zip(found.sentences, roles, strict=True)
         ),
     )
-
-
-def filters(given: Filters) -> FiltersOutput | None:
-    """Return the published form of filters; ``None``: there are none."""
-    return FiltersOutput.of(given) if given else None
 
 
 def evidence(
@@ -369,7 +359,7 @@ def ranked(retrieval: Retrieval) -> tuple[Ranked, ...]:
     rows = []
     for retrieved in retrieval.passages:
         fields: dict[str, Any] = {
-            "passage": source(retrieved.passage),
+            "passage": Source.of(retrieved.passage),
             "also": also.get(retrieved.passage.id, ()),
         }
         for method, by_id in places.items():
@@ -377,12 +367,6 @@ def ranked(retrieval: Retrieval) -> tuple[Ranked, ...]:
             fields |= {method: place, f"{method}_score": score}
         rows.append(Ranked.model_validate(fields))
     return tuple(rows)
-
-
-def source(passage: Passage) -> Source:
-    """A passage, without its text."""
-    fields = {name: getattr(passage, name) for name in Source.model_fields}
-    return Source(**fields | {"flags": tuple(map(FlagOutput.of, passage.flags))})
 
 
 def standings(passages: Iterable[Source]) -> tuple[str, ...]:
@@ -413,7 +397,7 @@ def _disagreement(conflict: Conflict, excerpts: Mapping[str, Excerpt]) -> Disagr
     def positions(sides: Sequence[Side]) -> tuple[Position, ...]:
         return tuple(
             Position(
-                passage=source(excerpts[side.passage_id].passage),
+                passage=Source.of(excerpts[side.passage_id].passage),
                 level=side.level,
                 quotes=tuple(citation.quote for citation in side.citations),
             )
@@ -434,7 +418,7 @@ def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
     pages = excerpt.passage.pages
     first, last = (None, None) if pages is None else pages.span(citation.start, citation.end)
     return Evidence(
-        passage=source(excerpt.passage),
+        passage=Source.of(excerpt.passage),
         start=citation.start,
         end=citation.end,
         quote=citation.quote,

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from orchestrator.question.policy_forms import ChangeOutput, Replay, ReplayedDecision, ReplayedJob
 from policies.affordable import describe
-from posology.types import Dose
 
 #: results as a person reads them
 NAMES: Mapping[Replay, str] = MappingProxyType(
@@ -35,7 +34,7 @@ def _differences(one: ReplayedDecision, *, second: bool) -> list[str]:
     if one.error is not None:
         lines.append(f"{one.error.type}: {one.error.message}")
     elif one.now is not None and one.now != one.dose:
-        recorded, now = describe(one.dose.to(Dose)), describe(one.now.to(Dose))
+        recorded, now = describe(one.dose), describe(one.now)
         lines.append(f"recorded: {recorded}; now: {now}")
     if one.differing:
         lines.append(f"different: {', '.join(one.differing)}")

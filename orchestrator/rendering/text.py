@@ -24,7 +24,7 @@ from posology.published.answers import (
     Position,
     Source,
 )
-from posology.types import Filters, Resolution
+from posology.types import Resolution
 
 if TYPE_CHECKING:
     from posology.published.literature import SearchOutput
@@ -141,7 +141,7 @@ def _search(out: SearchOutput) -> Iterator[str]:
     for remark in search_remarks(out):
         yield f"! {remark}"
     if out.filters:
-        yield f"filters: {describe(out.filters.to(Filters))}"
+        yield f"filters: {describe(out.filters)}"
     yield f"{out.mode}: {out.query} · index {out.index} · {out.seconds * 1000:.0f} ms"
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from posology.published.answers import AskOutput, CoverageOutput, Ranked
-from posology.published.calls import Spending, UsageOutput
+from posology.published.answers import AskOutput, Ranked
+from posology.published.calls import Spending
+from posology.types import Coverage, Usage
 
 if TYPE_CHECKING:
     from posology.published.literature import SearchOutput
@@ -73,12 +74,12 @@ def calls(spent: Spending) -> str:
     return count if tried == made else f"{count} in {tried:,} attempts"
 
 
-def usage(used: UsageOutput) -> str:
+def usage(used: Usage) -> str:
     """Format input and output tokens."""
     return f"{used.total_input:,} in + {used.total_output:,} out"
 
 
-def coverage_text(coverage: CoverageOutput) -> str:
+def coverage_text(coverage: Coverage) -> str:
     """Describe the partitions that were read, and those that were not."""
     return (
         f"{coverage.partitions} partitions: {coverage.found} with findings, {coverage.empty} without "

@@ -7,21 +7,25 @@ from dataclasses import dataclass
 from orchestrator.settings.credentials import keys
 from orchestrator.settings.settings import Settings, config_files, known_keys
 from orchestrator.settings.sources import aliases, variable
+from posology.described import published
 from posology.llm.providers.table import PROVIDERS
 
 
+@published("SettingOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Where the value of a setting comes from."""
+    """One setting."""
 
-    #: name in configuration files
     name: str
+    """Name in `posology.toml`."""
     variable: str
-    #: text of the value; ``None``: not set, or a secret
+    """Environment variable."""
     value: str | None
+    """Value as text; null: none, or a secret."""
     secret: bool
-    #: ``default``, ``environment``, ``stored key``, ``folder`` or the path of a file
+    """Whether the value is a secret, which is never shown."""
     source: str
+    """`default`, `environment`, `stored key`, `folder` (the index in the current folder) or the path of a file."""
 
 
 def origins(settings: Settings) -> tuple[Origin, ...]:

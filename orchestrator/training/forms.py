@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from posology.described import published
 from posology.published.base import Dollars, Published
-from posology.published.money import BalanceOutput
+from posology.published.money import RunCost
 
 #: service tiers that a run can be bought in
 RunTier: TypeAlias = Literal["standard", "batch"]
@@ -110,32 +112,18 @@ class LeftOut(Published):
     reason: str
 
 
-class TrainingEstimate(Published):
-    """Cost estimate of a run over questions; calls that already have a reply are not included."""
+class _Questions(Published):
+    """Size of a run over questions."""
 
     questions: int
     calls: int
     """Distinct calls to make."""
     answered: int
     """Calls that already have a reply."""
-    free: bool
-    """Whether the model is declared free."""
-    input_tokens: int
-    """Expected input tokens."""
-    output_tokens: int
-    """Expected output tokens."""
-    low_usd: Dollars
-    """Minimum: every reply has a few words."""
-    expected_usd: Dollars
-    """Expected cost."""
-    worst_usd: Dollars
-    """Maximum: every reply needs a repair."""
-    spent_usd: Dollars
-    """Spent by the run so far."""
-    cap_usd: Dollars | None
-    """Maximum cost of the run, earlier parts included; null: the tenant's limits alone."""
-    balances: tuple[BalanceOutput, ...]
-    """Budgets of the tenant."""
+
+
+class TrainingEstimate(RunCost, _Questions):
+    """Cost estimate of a run over questions; calls that already have a reply are not included."""
 
 
 class Explored(Published):
@@ -190,13 +178,19 @@ class LabelOutput(Published):
     """Spent on the file so far."""
 
 
-class Loss(Published):
+@published("Loss")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Losses:
     """Losses of Provence (equation 1)."""
 
     pruning: float
     """Mean cross-entropy of tokens, nats."""
     ranking: float
     """Mean squared distance from the teacher's scores."""
+
+    def total(self, weight: float) -> float:
+        """Return the loss of equation 1."""
+        return self.pruning + weight * self.ranking
 
 
 class PrunerOutput(Published):
@@ -213,43 +207,34 @@ class PrunerOutput(Published):
     steps: int
     resumed_at: int
     """Steps before this run."""
-    first: Loss
+    first: Losses
     """Mean of the first tenth of the steps."""
-    last: Loss
+    last: Losses
     """Mean of the last tenth of the steps."""
-    held_before: Loss | None
+    held_before: Losses | None
     """Of the held-out pairs before training; null: there are none."""
-    held_after: Loss | None
+    held_after: Losses | None
     """Of the held-out pairs after training; null: there are none."""
     seconds: float
     """Seconds of this run."""
 
 
-class DatasetEstimate(Published):
-    """Cost estimate of a data set; passages that are done are not included."""
+class _Passages(Published):
+    """Size of a run over passages."""
 
     passages: int
     """Passages to shorten."""
     done: int
     """Passages that are already done."""
-    free: bool
-    """Whether the model is declared free."""
-    input_tokens: int
-    """Expected input tokens."""
-    output_tokens: int
-    """Expected output tokens."""
+
+
+class DatasetEstimate(RunCost, _Passages):
+    """Cost estimate of a data set; passages that are done are not included."""
+
     low_usd: Dollars
     """Minimum: every first reply fits."""
-    expected_usd: Dollars
-    """Expected cost."""
     worst_usd: Dollars
     """Maximum: no reply fits."""
-    spent_usd: Dollars
-    """Spent by the run so far."""
-    cap_usd: Dollars | None
-    """Maximum cost of the run, earlier parts included; null: the tenant's limits alone."""
-    balances: tuple[BalanceOutput, ...]
-    """Budgets of the tenant."""
 
 
 class LeftOutPassage(Published):

@@ -263,7 +263,9 @@ def own_flags(passage: Passage) -> tuple[Flag, ...]:
         (FlagKind.RETRACTION, passage.retracted),
         (FlagKind.CONCERN, passage.concern),
     )
-    return tuple(Flag(kind=kind, source=OWN, by=passage.id) for kind, holds in marks if holds)
+    return tuple(
+        Flag(kind=kind, source=OWN, by=passage.id, date=None) for kind, holds in marks if holds
+    )
 
 
 def marks(flags: Sequence[tuple[Flag, ...]]) -> dict[str, list[Any]]:

@@ -8,19 +8,24 @@ from enum import StrEnum
 from typing import Self
 
 from posology.published.base import Dollars, Published
-from posology.published.calls import Spending, UsageOutput
-from posology.published.decisions import DecisionOutput, StepOutput
+from posology.published.calls import Spending
+from posology.published.decisions import DecisionOutput
 from posology.types import (
     Backing,
+    Coverage,
+    FaultyQuote,
+    Filters,
+    Flag,
     FlagKind,
     Form,
     Level,
-    QuoteFault,
     Repair,
     Resolution,
     Rule,
+    Rung,
     SameAs,
     SentenceRole,
+    Usage,
 )
 
 
@@ -38,70 +43,6 @@ def judged(model: str) -> bool:
     return not model.startswith("offline:")
 
 
-class CoverageOutput(Published):
-    """Partitions that BriefContext read."""
-
-    partitions: int
-    """Number of partitions."""
-    found: int
-    """Partitions with findings."""
-    empty: int
-    """Partitions that were read and hold nothing relevant."""
-    failed: int
-    """Partitions that could not be read."""
-    calls: int
-    """Model calls without repetitions: one for each partition, and the reduce."""
-
-    @property
-    def partial(self) -> bool:
-        """Whether the answer rests on less than was retrieved."""
-        return self.failed > 0
-
-
-class FiltersOutput(Published):
-    """Filters of the passages; a passage must pass all of them."""
-
-    since: int | None = None
-    """First year of publication; null: any."""
-    until: int | None = None
-    """Last year of publication, inclusive; null: any."""
-    publication_types: tuple[str, ...] = ()
-    """Publication types, one of which must match; empty: all."""
-    journals: tuple[str, ...] = ()
-    """Journals, one of which must match; empty: all."""
-    mesh: tuple[str, ...] = ()
-    """MeSH headings, one of which must match; empty: all."""
-    languages: tuple[str, ...] = ()
-    """Language codes, one of which must match; empty: all."""
-
-
-class FlagOutput(Published):
-    """A statement of one source about the standing of an article. Sources may disagree."""
-
-    kind: FlagKind
-    """Kind: retraction, concern (an expression of it), correction or reinstatement (undoes the source's own earlier
-    retraction)."""
-    source: str
-    """Source: `record` (the article's own record), `notice` (another record of the literature) or the name of a file of
-    notices, e.g. `retraction-watch`."""
-    by: str | None
-    """Id of the record, or of the published notice; null: unknown."""
-    date: str | None
-    """Date of the statement, ISO 8601; null: unknown."""
-
-    @property
-    def origin(self) -> str:
-        """Return source and date in words, e.g. ``retraction-watch 2020-05-01``."""
-        match self.source:
-            case "record":
-                said = "own record"
-            case "notice":
-                said = f"notice {self.by}" if self.by else "notice"
-            case named:
-                said = named
-        return f"{said} {self.date}" if self.date else said
-
-
 _WORDS = {
     FlagKind.RETRACTION: "RETRACTED",
     FlagKind.CONCERN: "EXPRESSION OF CONCERN",
@@ -110,7 +51,7 @@ _WORDS = {
 }
 
 
-def standing(flags: Iterable[FlagOutput]) -> str:
+def standing(flags: Iterable[Flag]) -> str:
     """Return flags in words, by kind, with their sources: ``RETRACTED (own record; retraction-watch 2020-05-01)``."""
     said: dict[FlagKind, list[str]] = {}
     for flag in sorted(flags, key=lambda flag: list(FlagKind).index(flag.kind)):
@@ -157,7 +98,7 @@ class Source(Published):
     """First page of the passage in its file, counted from 1 as viewers do; null: unknown, as of all formats but PDF."""
     last_page: int | None = None
     """Its last page; null: unknown."""
-    flags: tuple[FlagOutput, ...] = ()
+    flags: tuple[Flag, ...] = ()
     """Statements about the article's standing, of every source. Empty: none is known, or the index is of an earlier
     version and `retracted` and `concern` say all."""
 
@@ -285,19 +226,6 @@ class SupportOutput(Published):
     reply is no answer), `unaffordable` or `failed`; null: it was not asked."""
 
 
-class FaultyQuoteOutput(Published):
-    """A quote of the model that is not in the passage that it named."""
-
-    fault: QuoteFault
-    """`misattributed`: in other passages; `invented`: in none of those shown."""
-    quote: str
-    """The quote as the model wrote it."""
-    named: str | None
-    """Id of the passage that the model named; null: none of those shown."""
-    passages: tuple[str, ...]
-    """Ids of the passages that contain it; if it is one alone, the quote is cited from there."""
-
-
 class Position(Published):
     """One source on one side of a contradiction."""
 
@@ -368,7 +296,7 @@ class CompressionOutput(Published):
     """All sentences."""
     seconds: float
     """Duration of compression in seconds, its own calls included."""
-    usage: UsageOutput | None
+    usage: Usage | None
     """Tokens of the compressor's own calls; null: a provider did not report them."""
     tokens: int | None
     """Approximate tokens of the passages' texts, as the model counts them; null: not counted."""
@@ -466,7 +394,7 @@ class AskOutput(Published):
     """Verified quotes."""
     dropped_quotes: int
     """Number of the model's quotes that failed the check."""
-    faulty_quotes: tuple[FaultyQuoteOutput, ...] = ()
+    faulty_quotes: tuple[FaultyQuote, ...] = ()
     """Quotes that are not in the passage that the model named, with where they are."""
     support: SupportOutput | None = None
     """Support of every sentence by its quotes; null: refused, or not checked."""
@@ -474,7 +402,7 @@ class AskOutput(Published):
     """Remarks for the reader, e.g. that the text is truncated."""
     conflicts: tuple[Disagreement, ...]
     """Contradictions among the sources, resolved or not."""
-    coverage: CoverageOutput | None
+    coverage: Coverage | None
     """Partitions that were read; null: the strategy reads all passages in one call."""
     shown: float | None = None
     """Share of the words of all retrieved text that the calls showed, repetitions included; null: not counted."""
@@ -482,7 +410,7 @@ class AskOutput(Published):
     """Result of compression; null: nothing was compressed."""
     strategy: str
     """Strategy that answered."""
-    rungs: tuple[StepOutput, ...] = ()
+    rungs: tuple[Rung, ...] = ()
     """Steps of the ladder, also if it ended in a refusal and the policy decided again."""
     decision: DecisionOutput
     """The chosen dose, and why."""
@@ -492,7 +420,7 @@ class AskOutput(Published):
     """Retrieved passages, best first."""
     index: str
     """Name and version of the index."""
-    filters: FiltersOutput | None = None
+    filters: Filters | None = None
     """Filters of the passages; null: none."""
     retrieval_seconds: float
     """Duration of retrieval in seconds."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import cache
-from itertools import pairwise
-from types import ModuleType
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
@@ -21,6 +16,8 @@ from pydantic import (
     ValidationError,
 )
 from pydantic_core import CoreSchema
+
+from posology.described import describe, texts
 
 T = TypeVar("T")
 _Form = TypeVar("_Form", bound=BaseModel)
@@ -43,16 +40,11 @@ class Described(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        found = handler(core_schema)
-        properties = handler.resolve_ref_schema(found).get("properties", {})
-        for name, text in descriptions(cls).items():
-            if name in properties:
-                properties[name].setdefault("description", text)
-        return found
+        return describe(handler(core_schema), handler, descriptions(cls))
 
 
 class Published(Described):
-    """Base of everything that leaves the system as JSON. It holds no internal types but enumerations."""
+    """Base of forms of JSON that leave the system. Their fields hold no dataclass that is not :func:`published`."""
 
     @classmethod
     def of(cls, value: object) -> Self:
@@ -68,28 +60,9 @@ def descriptions(form: type[BaseModel]) -> Mapping[str, str]:
     """Return the descriptions of a form's own and inherited fields by name: the string below, else the field's own."""
     found = {name: own for name, field in form.model_fields.items() if (own := field.description)}
     for kind in reversed(form.__mro__):
-        module = inspect.getmodule(kind)
-        if module is not None and issubclass(kind, BaseModel) and kind is not BaseModel:
-            found |= _strings(module).get(kind.__name__, {})
+        if issubclass(kind, BaseModel) and kind is not BaseModel:
+            found |= texts(kind)
     return found
-
-
-@cache
-def _strings(module: ModuleType) -> Mapping[str, Mapping[str, str]]:
-    """Return the strings below annotated names of a module's classes, by class and name."""
-    return {
-        node.name: {
-            before.target.id: inspect.cleandoc(after.value.value)
-            for before, after in pairwise(node.body)
-            if isinstance(before, ast.AnnAssign)
-            and isinstance(before.target, ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-            and isinstance(after.value.value, str)
-        }
-        for node in ast.parse(inspect.getsource(module)).body
-        if isinstance(node, ast.ClassDef)
-    }
 
 
 def dollars_text(amount: Decimal) -> str:

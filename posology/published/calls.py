@@ -5,43 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from posology.published.base import Details, Dollars, Published
-from posology.types import Effort, Outcome, Served, Stage, Tier
-
-
-class UsageOutput(Published):
-    """Tokens of one or more calls, in disjoint buckets."""
-
-    input: int = 0
-    """Input tokens neither read from nor written to a prompt cache."""
-    cache_read: int = 0
-    """Input tokens read from a prompt cache."""
-    cache_write_5m: int = 0
-    """Input tokens written to a cache that lives five minutes."""
-    cache_write_1h: int = 0
-    """Input tokens written to a cache that lives an hour."""
-    output: int = 0
-    """Visible output tokens."""
-    reasoning: int = 0
-    """Hidden output tokens, billed like output."""
-
-    @property
-    def total_input(self) -> int:
-        """All input tokens, cached or not."""
-        return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
-
-    @property
-    def total_output(self) -> int:
-        """All output tokens, visible or not."""
-        return self.output + self.reasoning
-
-
-class PromptOutput(Published):
-    """The template of a call's messages."""
-
-    name: str
-    """File name of the template, without suffix."""
-    digest: str
-    """First 16 hex digits of the SHA-256 of the template."""
+from posology.types import Effort, Outcome, PromptId, Served, Stage, Tier, Usage
 
 
 class AttemptOutput(Published):
@@ -57,13 +21,13 @@ class AttemptOutput(Published):
     """Purpose of the call."""
     model: str
     """Model, as `provider:name`."""
-    prompt: PromptOutput
+    prompt: PromptId
     """Template of the messages."""
     outcome: Outcome
     """How the attempt ended; `lost`: its process died, billing status unknown."""
     error: str | None
     """Class of the error; null: the attempt succeeded."""
-    usage: UsageOutput | None
+    usage: Usage | None
     """Tokens; null: unknown, so possibly billed."""
     cost: Dollars | None
     """Cost in dollars; null: unknown, because usage or price is."""
@@ -101,7 +65,7 @@ class Spending(Published):
 
     attempts: tuple[AttemptOutput, ...]
     """All attempts, in order."""
-    usage: UsageOutput
+    usage: Usage
     """Tokens of all attempts with known usage."""
     usage_complete: bool
     """Whether every attempt's usage is known; if not, an attempt may have been billed on top."""

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from pydantic import Field
 
-from posology.published.answers import FiltersOutput, FlagOutput, Ranked, Source
+from posology.published.answers import Ranked, Source
 from posology.published.base import Published
-from posology.types import SentenceRole
+from posology.types import Filters, Flag, SentenceRole
 
 
 class Found(Ranked):
@@ -41,7 +41,7 @@ class SearchOutput(Published):
     """Passage ids in the order of the fused ranking, best first."""
     index: str
     """Name and version of the index, e.g. `index@17`."""
-    filters: FiltersOutput | None = None
+    filters: Filters | None = None
     """Filters of the search; null: none."""
     seconds: float
     """Duration in seconds."""
@@ -118,7 +118,7 @@ class ArticleStanding(Published):
     """Whether an expression of concern was published about it; null: unknown to the index."""
     title: str | None
     """Title; null: unknown to the index."""
-    flags: tuple[FlagOutput, ...]
+    flags: tuple[Flag, ...]
     """Statements about its standing, of every source."""
     index: str | None
     """Name and version of the index; null: unknown to the index."""

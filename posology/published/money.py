@@ -69,3 +69,29 @@ class SpendOutput(Published):
     """Totals of all groups."""
     balances: tuple[BalanceOutput, ...]
     """Balances now, regardless of the days asked for."""
+
+
+class RunCost(Published):
+    """Estimated cost of a paid run.
+
+    Forms add a size in a base of its own, which they name after this one: pydantic begins with the fields of the last base.
+    """
+
+    free: bool
+    """Whether the model is declared free."""
+    input_tokens: int
+    """Expected input tokens."""
+    output_tokens: int
+    """Expected output tokens."""
+    low_usd: Dollars
+    """Minimum: every reply has a few words."""
+    expected_usd: Dollars
+    """Expected cost."""
+    worst_usd: Dollars
+    """Maximum: every reply needs a repair."""
+    spent_usd: Dollars
+    """Spent by the run so far."""
+    cap_usd: Dollars | None
+    """Maximum cost of the run, earlier parts included; null: the tenant's limits alone."""
+    balances: tuple[BalanceOutput, ...]
+    """Budgets of the tenant."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from posology.described import published
 from posology.types.calls import PartitionMode, QuoteForm, Tier, Usage
 from posology.types.compression import Compression
 from posology.types.literature import Query, Retrieval
@@ -29,17 +30,19 @@ class QuoteFault(StrEnum):
     INVENTED = "invented"
 
 
+@published("FaultyQuoteOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FaultyQuote:
-    """A quote that is not in the passage that the model named."""
+    """A quote of the model that is not in the passage that it named."""
 
     fault: QuoteFault
-    #: as the model wrote it
+    """`misattributed`: in other passages; `invented`: in none of those shown."""
     quote: str
-    #: passage that the model named, as far as it is one of those shown; ``None``: none of them
+    """The quote as the model wrote it."""
     named: str | None
-    #: passages that contain it, in the order shown; empty if it is invented. One alone is cited in the named one's place
+    """Id of the passage that the model named; null: none of those shown."""
     passages: tuple[str, ...]
+    """Ids of the passages that contain it; if it is one alone, the quote is cited from there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -249,19 +252,21 @@ class Conflict:
     how: str
 
 
+@published("CoverageOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
-    """The partitions that BriefContext read, by result."""
+    """Partitions that BriefContext read."""
 
     partitions: int
-    #: partitions with findings
+    """Number of partitions."""
     found: int
-    #: partitions that were read and contain nothing relevant
+    """Partitions with findings."""
     empty: int
-    #: partitions that could not be read
+    """Partitions that were read and hold nothing relevant."""
     failed: int
-    #: model calls of the answer, without repeats: one for each partition, and the reduce call
+    """Partitions that could not be read."""
     calls: int
+    """Model calls without repetitions: one for each partition, and the reduce."""
 
     @property
     def partial(self) -> bool:
@@ -269,18 +274,19 @@ class Coverage:
         return self.failed > 0
 
 
+@published("StepOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """One step of a ladder: a call that shows more passages than the step before."""
+    """One call of a ladder; it shows more passages than the call before."""
 
-    #: passages shown
     passages: int
-    #: rank of the first of them, from 0
+    """Number of passages shown."""
     first: int
-    #: usage of its calls; ``None``: the provider reported none
+    """Place of the first of them among the retrieved passages, from 0."""
     usage: Usage | None
-    #: whether the model refused: the passages do not answer the question
+    """Tokens of the call; null: the provider did not report them."""
     refused: bool
+    """Whether the reply was that the passages do not answer the question."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

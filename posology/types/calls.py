@@ -7,6 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
+from posology.described import published
 from posology.types.literature import Excerpt, Query
 
 if TYPE_CHECKING:
@@ -80,14 +81,15 @@ class Message:
     content: str
 
 
+@published("PromptOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptId:
-    """The template that rendered the messages of a call."""
+    """The template of a call's messages."""
 
-    #: the template's file name without suffix
     name: str
-    #: the first 16 hex digits of the SHA-256 of the template's content
+    """File name of the template, without suffix."""
     digest: str
+    """First 16 hex digits of the SHA-256 of the template."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,25 +150,25 @@ class PlannedCall:
     worst_cases: tuple[Call, ...] = ()
 
 
+# Adapters translate: OpenAI's cached and reasoning tokens are subsets of its totals, Anthropic's cache tokens come on top of
+# its input.
+@published("UsageOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """Tokens of one or more calls, in disjoint buckets: their sum is the whole traffic.
+    """Tokens of one or more calls, in disjoint buckets."""
 
-    Adapters translate: OpenAI's cached and reasoning tokens are subsets of its totals, Anthropic's
-    cache tokens come on top of its input.
-    """
-
-    #: input tokens neither read from nor written to a prompt cache
     input: int = 0
+    """Input tokens neither read from nor written to a prompt cache."""
     cache_read: int = 0
-    #: written to a cache that lives five minutes
+    """Input tokens read from a prompt cache."""
     cache_write_5m: int = 0
-    #: written to a cache that lives an hour
+    """Input tokens written to a cache that lives five minutes."""
     cache_write_1h: int = 0
-    #: visible output
+    """Input tokens written to a cache that lives an hour."""
     output: int = 0
-    #: hidden output, billed like output
+    """Visible output tokens."""
     reasoning: int = 0
+    """Hidden output tokens, billed like output."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(

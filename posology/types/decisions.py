@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from posology.described import published
 from posology.types.answers import Rung
 from posology.types.compression import Saving
 from posology.types.literature import Query, Retrieval
@@ -15,25 +16,25 @@ from posology.types.literature import Query, Retrieval
 DECLINE = "decline"
 
 
+@published("DoseOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dose:
-    """How a question is answered: the strategy, and the amount of context."""
+    """How a question is answered: the strategy, and how much context it gets."""
 
-    #: ``direct``, ``compressed``, ``briefcontext``, or :data:`DECLINE`
     strategy: str
-    #: number of retrieved passages to read, best first; ``None``: all
+    """`direct`, `compressed`, `briefcontext`, or `decline`: the remaining budget pays for none."""
     passages: int | None = None
-    #: share that the compressor keeps, 0 to 1; ``None``: no compression, or the compressor's own choice
+    """Number of retrieved passages that are read, best first; null: all."""
     keep: float | None = None
-    #: name of the compressor; ``None``: no compression, or the configured one
+    """Share that the compressor keeps, 0 to 1; null: nothing is compressed, or the compressor's own share."""
     compressor: str | None = None
-    #: passages at each step of a ladder, taken only if the step before was refused; empty: one call
-    #: shows all
+    """Name of the compressor; null: nothing is compressed, or the configured one is used."""
     rungs: tuple[int, ...] = ()
-    #: whether a step repeats the passages of the steps before
+    """Number of passages in each step of a ladder, made only after a refusal; empty: one call shows all."""
     overlapping: bool = True
-    #: whether the policy decides again when the last step is refused
+    """Whether a step repeats the passages of the steps before it."""
     escalate: bool = False
+    """Whether the policy decides again after the last step is refused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

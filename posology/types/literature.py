@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import compress
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from posology.described import published
 from posology.types.flags import Flag
 from posology.types.pages import Pages
 
@@ -140,26 +141,25 @@ class Passage:
         return None if self.pages is None else max(self.pages.numbers)
 
 
+# A field with several values matches any of them. Names are compared without regard to case. A passage whose field is unknown
+# does not match.
+@published("FiltersOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filters:
-    """Restrictions on the passages to find: all fields that are set must match.
+    """Filters of the passages; a passage must pass all of them."""
 
-    A field with several values matches any of them. Names are compared without regard to case. A passage
-    whose field is unknown does not match.
-    """
-
-    #: the first year of publication
     since: int | None = None
-    #: the last year of publication, inclusive
+    """First year of publication; null: any."""
     until: int | None = None
-    #: MEDLINE publication types, e.g. ``Randomized Controlled Trial``
+    """Last year of publication, inclusive; null: any."""
     publication_types: tuple[str, ...] = ()
-    #: names of journals, as in the index
+    """Publication types, one of which must match; empty: all."""
     journals: tuple[str, ...] = ()
-    #: MeSH headings
+    """Journals, one of which must match; empty: all."""
     mesh: tuple[str, ...] = ()
-    #: MEDLINE's codes of three letters
+    """MeSH headings, one of which must match; empty: all."""
     languages: tuple[str, ...] = ()
+    """Language codes, one of which must match; empty: all."""
 
     def __bool__(self) -> bool:
         """Whether any field is set."""

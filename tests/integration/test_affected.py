@@ -20,7 +20,6 @@ from orchestrator.cli.app import app as command
 from orchestrator.ingest.notices import take_notices
 from orchestrator.jobs.affected import affected
 from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.question.report import source
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.client import Client
@@ -29,7 +28,7 @@ from posology.errors import BadFile, SyncRefused
 from posology.index.schema import Row, digest
 from posology.index.store import Index
 from posology.published.affected import AffectedPage, ChangeKind
-from posology.published.answers import AskOutput, Evidence, Status
+from posology.published.answers import AskOutput, Evidence, Source, Status
 from posology.store import keys
 from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
@@ -163,7 +162,7 @@ def answer(question: str, index: Index, *quotes: tuple[Passage, str]) -> dict[st
         start = passage.text.index(quote)
         evidence.append(
             Evidence(
-                passage=source(passage), start=start, end=start + len(quote), quote=quote,
+                passage=Source.of(passage), start=start, end=start + len(quote), quote=quote,
                 context_start=start, context=quote,
             )
         )  # fmt: skip

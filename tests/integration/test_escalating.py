@@ -135,7 +135,7 @@ async def test_where_nothing_more_is_paid_for_the_job_succeeds_with_the_refusal(
     assert out.result.status == "refused"
     assert out.decision is not None
     assert out.decision.then is not None
-    assert out.decision.then.dose.to(Dose) == DECLINED
+    assert out.decision.then.dose == DECLINED
     assert out.decision.then.reason in out.result.notes
     assert len(model.calls) == 4
     await audited(bench, out)

@@ -21,11 +21,10 @@ from orchestrator.api.app import create_app
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.jobs.affected import affected
-from orchestrator.question.report import source
 from orchestrator.settings import Settings
 from posology.index.schema import Row, digest
 from posology.index.store import Index
-from posology.published.answers import Evidence
+from posology.published.answers import Evidence, Source
 from posology.store import keys
 from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
@@ -461,7 +460,7 @@ async def test_answers_are_compared_and_told_of_ones_own_alone(
     (encoded,) = embedder.embed_passages([cited], [sentences])
     index.upsert([Row(passage=cited, sentences=sentences, encoded=encoded, digest=digest(cited))])
     evidence = Evidence(
-        passage=source(cited), start=0, end=len(PASSAGE), quote=PASSAGE, context_start=0, context=PASSAGE
+        passage=Source.of(cited), start=0, end=len(PASSAGE), quote=PASSAGE, context_start=0, context=PASSAGE
     )  # fmt: skip
     used = {"evidence": (evidence,), "index": index.view().version}
     index.delete([cited.id])

@@ -34,7 +34,6 @@ from posology.index.schema import Row, digest
 from posology.index.store import Index
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.sync import sync
-from posology.published.answers import FiltersOutput
 from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Filters, JobState, Passage
@@ -470,5 +469,5 @@ async def test_a_worker_answers_from_it(server: S3, tiny_encoder: Path, tmp_path
     assert found.state is JobState.SUCCEEDED, found.error
     assert found.result is not None
     assert [one.passage.id for one in found.result.retrieved] == ["t:2"]
-    assert found.result.filters == FiltersOutput(since=2010)
+    assert found.result.filters == Filters(since=2010)
     assert found.request["filters"]["since"] == 2010

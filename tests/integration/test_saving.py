@@ -27,13 +27,11 @@ from policies.specs import parse
 from posology.errors import InvalidQuery
 from posology.llm.accounting import Account
 from posology.published.answers import AskOutput, Status
-from posology.published.calls import UsageOutput
-from posology.published.decisions import DoseOutput
 from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
-from posology.types import Call, JobState, Stage
+from posology.types import Call, Dose, JobState, Stage, Usage
 from prompts.answer import AnswerReply
 from prompts.rewrite import Summary, SummaryReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench, request
@@ -142,7 +140,7 @@ async def test_what_costs_more_than_it_saves_is_skipped_and_the_story_says_so() 
     assert out.status is Status.ANSWERED
     assert out.strategy == "direct"
     assert out.compression is None
-    assert out.decision.dose == DoseOutput(strategy="direct")
+    assert out.decision.dose == Dose(strategy="direct")
     assert out.decision.versions["compressor"] == "leancontext"
     story = told(why_answer, out)
     assert SAID in story
@@ -298,7 +296,7 @@ async def test_a_compressor_is_chosen_by_its_name(
     out = await job(bench, CHEAP, **fields)
     assert out.state is JobState.SUCCEEDED
     assert out.decision is not None
-    assert out.decision.dose == DoseOutput(strategy="compressed", compressor=name, keep=keep)
+    assert out.decision.dose == Dose(strategy="compressed", compressor=name, keep=keep)
     assert out.decision.versions["compressor"] == (name or "leancontext")
     assert out.result is not None
     assert out.result.compression is not None
@@ -316,7 +314,7 @@ async def test_a_rewriter_is_paid_for_in_the_question_s_account(bench: Bench) ->
     assert out.result is not None
     took = out.result.compression
     assert took is not None
-    assert took.usage == UsageOutput(input=100, output=10)
+    assert took.usage == Usage(input=100, output=10)
     assert took.calls_usd == TOKEN * 110
     # while a model is waited for, the machine serves others
     assert took.machine_usd == 0

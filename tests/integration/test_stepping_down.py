@@ -203,7 +203,7 @@ async def test_jobs_that_decide_at_the_same_time_may_run_out_together(bench: Ben
         bench.clock.forward(20)
     outs = [await bench.store.get(job, tenant=bench.tenant) for job in jobs]
     # each found the money, which none had set aside
-    assert [out.decision and out.decision.dose.to(Dose) for out in outs] == [BRIEF] * 8
+    assert [out.decision and out.decision.dose for out in outs] == [BRIEF] * 8
     in_vain = [out for out in outs if out.error is not None and out.charged_usd]
     assert in_vain
     assert {out.error.type for out in in_vain if out.error} == {"BudgetExhausted"}
@@ -222,7 +222,7 @@ async def test_what_declined_for_want_of_money_is_decided_anew_when_tried_again(
     again = await Local(bench=bench, runner=worker(bench, scripted())).finish(out.id)
     assert again.state is JobState.SUCCEEDED
     assert again.decision is not None
-    assert again.decision.dose.to(Dose) == BRIEF
+    assert again.decision.dose == BRIEF
 
 
 async def test_what_would_decline_while_others_hold_the_money_waits_for_it(bench: Bench) -> None:
@@ -241,7 +241,7 @@ async def test_what_would_decline_while_others_hold_the_money_waits_for_it(bench
     out = await local.finish(job)
     assert out.state is JobState.SUCCEEDED
     assert out.decision is not None
-    assert out.decision.dose.to(Dose) == STEPS[-1]
+    assert out.decision.dose == STEPS[-1]
     assert out.losses == 0
 
 

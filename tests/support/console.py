@@ -19,8 +19,6 @@ from posology.published.answers import (
     DifferenceOutput,
     Disagreement,
     Evidence,
-    FaultyQuoteOutput,
-    FlagOutput,
     Position,
     Ranked,
     SentenceSupportOutput,
@@ -28,13 +26,15 @@ from posology.published.answers import (
     Status,
     SupportOutput,
 )
-from posology.published.calls import Spending, UsageOutput
+from posology.published.calls import Spending
 from posology.published.decisions import DecisionOutput
 from posology.store import keys
 from posology.types import (
     Backing,
     Decision,
     Dose,
+    FaultyQuote,
+    Flag,
     Form,
     Level,
     Outcome,
@@ -42,6 +42,7 @@ from posology.types import (
     Resolution,
     Rule,
     SentenceRole,
+    Usage,
 )
 from posology.types.flags import FlagKind
 from tests.integration.jobs_store.helpers import MODEL, completion, ended, opening
@@ -81,7 +82,7 @@ def answered(extra: str = "") -> AskOutput:
         year=1994,
         retracted=True,
         publication_types=("Cohort Study",),
-        flags=(FlagOutput(kind=FlagKind.RETRACTION, source="record", by=None, date="2020-05-01"),),
+        flags=(Flag(kind=FlagKind.RETRACTION, source="record", by=None, date="2020-05-01"),),
     )
     start = TEXT.index(QUOTE)
     text = f"Low-dose aspirin reduces the risk in women at high risk [pmid:28657417].{extra} It works in all women."
@@ -107,7 +108,7 @@ def answered(extra: str = "") -> AskOutput:
         ),
         dropped_quotes=1,
         faulty_quotes=(
-            FaultyQuoteOutput(
+            FaultyQuote(
                 fault=QuoteFault.INVENTED,
                 quote=f"Aspirin halves the risk in all women.{extra}",
                 named="pmid:28657417",
@@ -151,7 +152,7 @@ def answered(extra: str = "") -> AskOutput:
         strategy="direct",
         decision=DecisionOutput.of(_DECISION),
         spending=Spending(
-            attempts=(), usage=UsageOutput(), usage_complete=True, cost_usd=Decimal(0), charged_usd=Decimal(0)
+            attempts=(), usage=Usage(), usage_complete=True, cost_usd=Decimal(0), charged_usd=Decimal(0)
         ),
         retrieved=tuple(
             Ranked(

@@ -9,7 +9,6 @@ from orchestrator.rendering.markdown import inert, remarks, sources
 from orchestrator.rendering.sources import cited, link, mark, outcome, verdict
 from orchestrator.rendering.words import safe
 from posology.published.answers import AskOutput, Source, Status
-from posology.published.calls import UsageOutput
 from posology.published.chat import (
     ChatAnnotation,
     ChatCompletionDetails,
@@ -20,6 +19,7 @@ from posology.published.chat import (
     UrlCitation,
 )
 from posology.published.jobs import JobOutput
+from posology.types import Usage
 
 #: an escaped character, or a link to an article: brackets of any text are escaped, so that only our own links have these
 _LINK = re.compile(r"\\.|\[(?:\[\d+\]|(?:[^\[\]\\]|\\.)*)\]\(<([^<>\s]+)>\)", re.DOTALL)
@@ -50,7 +50,7 @@ def message(out: AskOutput) -> ChatMessage:
     return ChatMessage(content=text, annotations=annotations)
 
 
-def usage(used: UsageOutput) -> ChatUsage:
+def usage(used: Usage) -> ChatUsage:
     """Return tokens in OpenAI's form."""
     return ChatUsage(
         prompt_tokens=used.total_input,

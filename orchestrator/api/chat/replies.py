@@ -11,7 +11,6 @@ from typing import Any
 from orchestrator.api.chat.answer import usage
 from orchestrator.api.chat.request import ChatRequest
 from orchestrator.api.chat.tasks import Asked
-from posology.published.calls import UsageOutput
 from posology.published.chat import (
     ChatChoice,
     ChatCompletion,
@@ -22,6 +21,7 @@ from posology.published.chat import (
     ChatToolCall,
 )
 from posology.text.languages import foreign
+from posology.types import Usage
 
 #: words of a title, and characters of one of them
 _WORDS, _WORD = 5, 40
@@ -60,7 +60,7 @@ def task_completion(
         created=created,
         model=request.model,
         choices=(ChatChoice(message=message),),
-        usage=usage(UsageOutput()),
+        usage=usage(Usage()),
         posology=ChatOutcome(
             job=None,
             status=None,

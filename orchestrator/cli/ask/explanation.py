@@ -20,9 +20,9 @@ from policies.savings import dollars
 from posology.index.search.filters import describe as describe_filters
 from posology.published.answers import AskOutput, CompressionOutput
 from posology.published.calls import Spending
-from posology.published.decisions import Decided, DecisionOutput, OfferOutput, StepOutput
+from posology.published.decisions import Decided, DecisionOutput, OfferOutput
 from posology.published.jobs import JobOutput
-from posology.types import DECLINE, Dose, Filters
+from posology.types import DECLINE, Filters, Rung
 
 #: text of the features that are explained; the record has all features
 _LOOKED_AT: Mapping[str, str] = {
@@ -51,7 +51,7 @@ class _Story:
     end: str
     #: the policy and strategy that were asked for
     asked: str
-    rungs: tuple[StepOutput, ...]
+    rungs: tuple[Rung, ...]
     #: ``None``: nothing was compressed
     compression: CompressionOutput | None
 
@@ -73,7 +73,7 @@ def why_job(console: Console, job: JobOutput) -> None:
 
 def why_answer(console: Console, out: AskOutput) -> None:
     """Show how an answer of this process came about."""
-    within = filters_in_words(out.filters.to(Filters) if out.filters else None)
+    within = filters_in_words(out.filters)
     told = _Story(
         question=out.question,
         decision=out.decision,
@@ -140,7 +140,7 @@ def _decided(decision: Decided, *, found: bool = True) -> Iterator[tuple[str, Re
         least = "" if cheapest is None else f"; the cheapest way costs ${cheapest:f} at worst"
         yield "decided", Text(f"declined: the remaining budget pays for no answer{least}", "red")
     else:
-        said = f"{dose_in_words(describe(decision.dose.to(Dose)))}, by the policy {decision.policy}"
+        said = f"{dose_in_words(describe(decision.dose))}, by the policy {decision.policy}"
         yield "decided", Text(safe(said), style="bold")
 
 
@@ -182,12 +182,12 @@ def _offers(offers: tuple[OfferOutput, ...]) -> Table:
     for offer in offers:
         fits = Text("fits", style="green") if offer.fits else Text("over budget", style="yellow")
         first = " to begin" if offer.dose.rungs else ""
-        dose = dose_in_words(describe(offer.dose.to(Dose)))
+        dose = dose_in_words(describe(offer.dose))
         table.add_row(Text(safe(dose)), f"${offer.worst:f}{first}", fits)
     return table
 
 
-def _rung(number: int, rung: StepOutput) -> Text:
+def _rung(number: int, rung: Rung) -> Text:
     used = rung.usage
     took = (
         "tokens unknown" if used is None else f"{used.total_input:,} in + {used.total_output:,} out"

@@ -21,9 +21,9 @@ from posology.errors import InputError
 from posology.hub import require
 
 if TYPE_CHECKING:
-    from orchestrator.training.forms import Loss, PrunerOutput
+    from orchestrator.training.forms import Losses, PrunerOutput
     from orchestrator.training.pruner.fit import Wanted
-    from orchestrator.training.pruner.trainer import Losses, Recipe
+    from orchestrator.training.pruner.trainer import Recipe
 
 #: initial model of the published checkpoint
 DEFAULT_INIT = "naver/trecdl22-crossencoder-debertav3"
@@ -161,7 +161,7 @@ def _report(done: PrunerOutput) -> Iterator[str]:
     yield f"Model written to {done.out}. To use it: POSOLOGY_COMPRESSOR_MODEL=provence={done.out}"
 
 
-def _losses(loss: Loss) -> str:
+def _losses(loss: Losses) -> str:
     return f"pruning loss {loss.pruning:.4f}, ranking loss {loss.ranking:.4f}"
 
 

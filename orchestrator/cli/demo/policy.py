@@ -15,7 +15,6 @@ from orchestrator.cli.output.tables import print_table
 from orchestrator.rendering.words import money, safe
 from policies.affordable import describe
 from posology.published.jobs import JobOutput
-from posology.types import Dose
 
 #: dollars, from ample to too little; at each step one more dose becomes too expensive
 CAPS = tuple(map(Decimal, ("0.1", "0.01", "0.0048", "0.0042", "0.0001")))
@@ -44,6 +43,6 @@ def _table(jobs: Sequence[JobOutput]) -> Table:
     for name in ("cap", "dose", "cost"):
         table.add_column(name, justify="left" if name == "dose" else "right")
     for cap, job in zip(CAPS, jobs, strict=True):
-        given = describe(job.decision.dose.to(Dose)) if job.decision else "undecided"
+        given = describe(job.decision.dose) if job.decision else "undecided"
         table.add_row(money(cap), safe(given), money(job.charged_usd))
     return table

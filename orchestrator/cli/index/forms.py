@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from posology.errors import BadFile, BadRecord
+from posology.index.sync.rebuilt import Rebuilt
 from posology.published.base import Dollars, Published
 from posology.types import FlagKind
 
@@ -122,27 +123,6 @@ class FileOutput(Published):
     """Index version that published the file; null: not published yet."""
 
 
-class RebuildOutput(Published):
-    """Comparison of an index with the files that it is rebuilt from."""
-
-    passages: int
-    """Passages in all files together."""
-    new: int
-    """Of these, passages that the index lacks."""
-    changed: int
-    """Of these, passages that the index has with other content."""
-    unchanged: int
-    """Of these, passages that the index has with the same content; they are not encoded again."""
-    removed: int
-    """Published passages that no file holds; the rebuild removes them, also those of `posology ingest`."""
-    published: int
-    """Passages of the published version before the rebuild."""
-    forgotten: tuple[str, ...]
-    """Names of applied files that are not in the folder."""
-    ingested: tuple[str, ...]
-    """Paths of files that `posology ingest` read and that are not in the folder."""
-
-
 class VectorsOutput(Published):
     """Cost estimate of the vectors to buy; vectors bought before are not included."""
 
@@ -182,7 +162,7 @@ class ProspectOutput(Published):
     """Number of files that are applied already."""
     index: str | None
     """Name and published version of the index; null: there is no index yet."""
-    rebuild: RebuildOutput | None
+    rebuild: Rebuilt | None
     """Changes of a rebuild; null: no rebuild, or a file cannot be read."""
     vectors: VectorsOutput | None
     """Cost of vectors to buy; null: vectors are computed on this machine."""
@@ -209,7 +189,7 @@ class SyncOutput(Published):
     """Counts of records."""
     seconds: float
     """Duration in seconds."""
-    rebuild: RebuildOutput | None = None
+    rebuild: Rebuilt | None = None
     """Changes of the rebuild; null: the index was not rebuilt."""
 
 

@@ -15,7 +15,6 @@ from orchestrator.cli.index.forms import (
     FileOutput,
     IndexOutput,
     ProspectOutput,
-    RebuildOutput,
     SyncOutput,
     VectorsOutput,
     VersionOutput,
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from orchestrator.ingest.embedding import IngestEstimate
     from orchestrator.ingest.sync import SyncForecast
     from posology.index.store import Index
-    from posology.index.sync.report import Rebuilt, SyncReport
+    from posology.index.sync.rebuilt import Rebuilt
+    from posology.index.sync.report import SyncReport
 
 #: files listed by name
 _SHOWN = 20
@@ -53,13 +53,8 @@ def sync_output(report: SyncReport) -> SyncOutput:
         index=report.index,
         ingest=ingest_output(report.ingest),
         seconds=report.seconds,
-        rebuild=None if report.rebuilt is None else rebuild_output(report.rebuilt),
+        rebuild=report.rebuilt,
     )
-
-
-def rebuild_output(found: Rebuilt) -> RebuildOutput:
-    """Return the published form of a rebuild's counts."""
-    return RebuildOutput.model_validate(asdict(found))
 
 
 def prospect_output(found: SyncForecast) -> ProspectOutput:
@@ -75,7 +70,7 @@ def prospect_output(found: SyncForecast) -> ProspectOutput:
         ),
         done=found.plan.done,
         index=found.index,
-        rebuild=None if found.rebuilt is None else rebuild_output(found.rebuilt),
+        rebuild=found.rebuilt,
         vectors=None if found.vectors is None else _vectors(found.vectors),
     )
 
@@ -196,7 +191,7 @@ def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
             errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
 
 
-def _show_rebuild(console: Console, errors: Console, out: RebuildOutput, *, done: bool) -> None:
+def _show_rebuild(console: Console, errors: Console, out: Rebuilt, *, done: bool) -> None:
     console.print(
         f"{out.passages:,} passages in the files: {out.new:,} new, {out.changed:,} changed, "
         f"{out.unchanged:,} unchanged"

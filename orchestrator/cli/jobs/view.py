@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.tables import print_facts, print_table
 from orchestrator.rendering.words import calls, money, safe, tokens
 from posology.published.jobs import (
     BatchOutput,
@@ -98,14 +98,11 @@ def show_job(console: Console, job: JobOutput) -> None:
     """Everything: its way, its decision, its partitions, what it spent, and its answer or error."""
     from orchestrator.cli.terminal import show_answer, show_attempts
 
-    table = Table(show_header=False, title=Text(safe(job.question)), title_justify="left")
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
     rows: list[tuple[str, str | Text]] = [
         ("job", job.id),
         ("tenant", job.tenant),
         ("state", _state(job.state)),
-        ("model", Text(safe(job.model))),
+        ("model", job.model),
         ("created", _time(job.created)),
         ("started", _time(job.started)),
         ("ended", _time(job.ended)),
@@ -116,8 +113,8 @@ def show_job(console: Console, job: JobOutput) -> None:
         rows.append(("batch", f"{job.batch} row {job.row}"))
     if job.decision is not None:
         decision = job.decision
-        rows.append(("strategy", Text(safe(f"{decision.strategy}, by {decision.policy}"))))
-        rows.append(("because", Text(safe(decision.reason))))
+        rows.append(("strategy", f"{decision.strategy}, by {decision.policy}"))
+        rows.append(("because", decision.reason))
         rows.append(("in full", f"posology jobs show {job.id} --why"))
     if job.progress is not None:
         rows.append(("partitions", _read(job.progress)))
@@ -134,12 +131,8 @@ def show_job(console: Console, job: JobOutput) -> None:
         rows.append(("cancelled", cancellation(job.cancellation)))
     if job.error is not None:
         rows.append(("error", Text(safe(f"{job.error.type}: {job.error.message}"), style="red")))
-        rows += [
-            (f"  {safe(name)}", Text(safe(str(value)))) for name, value in job.error.details.items()
-        ]
-    for name, shown in rows:
-        table.add_row(Text(name, style="dim"), shown)
-    print_table(console, table)
+        rows += [(f"  {safe(name)}", str(value)) for name, value in job.error.details.items()]
+    print_facts(console, rows, title=job.question)
     show_attempts(console, spent)
     if job.result is not None:
         show_answer(console, job.result)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.models.forms import ModelCheck, ModelOutput
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import plain_table, print_facts, print_table
 from orchestrator.configuration import measured
 from orchestrator.rendering.words import safe
 from orchestrator.settings import Settings
@@ -131,10 +131,6 @@ def print_model(console: Console, one: ModelOutput, today: date) -> None:
         )
     if warning := retirement_warning(one.model, today):
         console.print(Text(f"{one.model}: {warning}.", style="yellow"))
-    table = plain_table("", "", left=("",))
-    table.show_header = False
-    table.columns[0].style = "bold"
-    table.columns[1].no_wrap = False
     rows = {
         "model": one.model,
         "price": f"{_price(one.input_usd_per_million)} in, {_price(one.output_usd_per_million)} out, $ per million tokens"
@@ -156,9 +152,7 @@ def print_model(console: Console, one: ModelOutput, today: date) -> None:
         "source": f"{one.source} (checked {one.checked})" if one.checked else _NONE,
         "uncertain": one.note or _NONE,
     }
-    for name, value in rows.items():
-        table.add_row(name, safe(value))
-    print_table(console, table)
+    print_facts(console, rows.items())
 
 
 def _measured(one: ModelOutput) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from posology.budget.tenants.api_keys import TenantKey
 from posology.published.base import Dollars, Published
 from posology.published.money import BalanceOutput
 
@@ -34,15 +35,6 @@ class LimitsOutput(Published):
     """Whether the tenant may upload files, which are added to the index of all tenants."""
 
 
-class ApiKeyOutput(Published):
-    """An API key, without its secret."""
-
-    id: str
-    created: datetime
-    expires: datetime | None
-    """End of validity; null: until the key is replaced."""
-
-
 class TenantSummary(Published):
     """A tenant and its limits."""
 
@@ -51,7 +43,7 @@ class TenantSummary(Published):
     limits: LimitsOutput
     created: datetime
     changed: datetime
-    keys: tuple[ApiKeyOutput, ...]
+    keys: tuple[TenantKey, ...]
     """Valid keys, oldest first."""
 
 

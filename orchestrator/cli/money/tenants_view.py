@@ -7,16 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.money.tenants_form import (
-    ApiKeyOutput,
     LimitsOutput,
     TenantOutput,
     TenantSummary,
 )
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import plain_table, print_facts, print_table
 from orchestrator.rendering.words import safe
 from orchestrator.spending import balance_fields
 from posology.budget.ledger.refusals import plain
@@ -55,9 +53,7 @@ def tenant_summary(tenant: Tenant) -> TenantSummary:
         limits=LimitsOutput(**limits),
         created=tenant.created,
         changed=tenant.changed,
-        keys=tuple(
-            ApiKeyOutput(id=key.id, created=key.created, expires=key.expires) for key in tenant.keys
-        ),
+        keys=tenant.keys,
     )
 
 
@@ -104,18 +100,16 @@ def show_tenants(console: Console, tenants: Sequence[Tenant]) -> None:
 
 def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -> None:
     """Print the limits, balances and keys of a tenant."""
-    table = Table(show_header=False, title=Text(safe(tenant.name)), title_justify="left")
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("state", _state(disabled=tenant.disabled))
-    table.add_row("created", _time(tenant.created))
-    table.add_row("changed", _time(tenant.changed))
-    for name in FIELDS:
-        table.add_row(_NAMES[name], _limit(tenant.limits, name))
+    facts: list[tuple[str, str | Text]] = [
+        ("state", _state(disabled=tenant.disabled)),
+        ("created", _time(tenant.created)),
+        ("changed", _time(tenant.changed)),
+        *((_NAMES[name], _limit(tenant.limits, name)) for name in FIELDS),
+    ]
     for key in tenant.keys:
         ends = "" if key.expires is None else f", expires {_time(key.expires)}"
-        table.add_row("key", f"{key.id}, created {_time(key.created)}{ends}")
-    print_table(console, table)
+        facts.append(("key", f"{key.id}, created {_time(key.created)}{ends}"))
+    print_facts(console, facts, title=tenant.name)
     money = plain_table(
         "budget", "limit", "spent", "reserved", "remaining", "resets", left=("budget",)
     )

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 
+from rich.box import HEAVY_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
@@ -30,6 +31,21 @@ def plain_table(*columns: str, left: Collection[str] = (), title: str | None = N
     for name in columns:
         table.add_column(name, no_wrap=True, justify="left" if name in left else "right")
     return table
+
+
+def print_facts(
+    console: Console, facts: Iterable[tuple[str, str | Text]], *, title: str | None = None
+) -> None:
+    """Print names and values, one pair a line; with a title in a frame."""
+    table = plain_table(title=title)
+    table.show_header = False
+    if title is not None:
+        table.box, table.pad_edge = HEAVY_HEAD, True
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(Text(name), value if isinstance(value, Text) else Text(safe(value)))
+    print_table(console, table)
 
 
 def print_table(console: Console, table: Table) -> None:

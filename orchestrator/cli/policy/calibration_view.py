@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import plain_table, print_facts, print_table
 from orchestrator.rendering.words import safe
-from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, ReachOutput
+from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, Reach
 
 #: the rest of what is shown where an order has no model
 _FALLBACK = (
@@ -20,16 +20,15 @@ _FALLBACK = (
 
 def show_calibration(console: Console, out: CalibrationOutput) -> None:
     """Print a calibration: origin, and for each order the reach of the flag and of BriefContext at once."""
-    facts = Table(show_header=False, box=None, pad_edge=False)
-    facts.add_column(no_wrap=True, style="dim")
-    facts.add_column(overflow="fold")
     source = "comes with Posology" if out.packaged else "of your own"
-    facts.add_row("preflight", Text(f"{out.digest}, {source}"))
-    facts.add_row("embedder", Text(safe(out.embedder or "unknown")))
     never = "never: the configured policy has no preflight"
     at_once = never if out.at_once is None else f"at a probability of {out.at_once:g} or more"
-    facts.add_row("BriefContext at once", Text(at_once))
-    print_table(console, facts)
+    facts = (
+        ("preflight", f"{out.digest}, {source}"),
+        ("embedder", out.embedder or "unknown"),
+        ("BriefContext at once", at_once),
+    )
+    print_facts(console, facts)
     console.print()
     shown = plain_table(
         "order", "questions", "issues", "k", "probability", "share", "of issues", "of mendable",
@@ -60,7 +59,7 @@ def _add(shown: Table, order: OrderOutput, at_once: float | None) -> None:
             name, questions, rate = Text(""), "", ""
 
 
-def _levels(reach: list[ReachOutput], threshold: float, at_once: float | None) -> list[ReachOutput]:
+def _levels(reach: list[Reach], threshold: float, at_once: float | None) -> list[Reach]:
     """Return the reach of the flag, and of the first measured level from which BriefContext is given at once."""
     flag = [one for one in reach if one.least == threshold]
     if at_once is None or at_once <= threshold:

@@ -17,7 +17,6 @@ from orchestrator.question.policy_forms import (
 from orchestrator.rendering.replays import NAMES, differences
 from orchestrator.rendering.words import money, safe
 from policies.affordable import describe
-from posology.types import Dose
 
 _STYLES = {
     Replay.SAME: "green",
@@ -32,7 +31,7 @@ def show_replayed(console: Console, job: ReplayedJob) -> None:
     """Print one job: a line, and its differences."""
     head = Text.assemble(safe(job.job), "  ", (NAMES[job.status], _STYLES[job.status]))
     if job.status is Replay.SAME:
-        doses = ", then ".join(describe(one.dose.to(Dose)) for one in job.decisions)
+        doses = ", then ".join(describe(one.dose) for one in job.decisions)
         head.append(f": {safe(doses)}")
     console.print(head, soft_wrap=True)
     for line in differences(job):
@@ -75,7 +74,7 @@ def show_compare(console: Console, out: CompareOutput) -> None:
             (one.first, one.first_reason, one.first_expected_usd),
             (one.second, one.second_reason, one.second_expected_usd),
         ):
-            line = f"    {describe(dose.to(Dose))}, about {money(dollars)}: {reason}"
+            line = f"    {describe(dose)}, about {money(dollars)}: {reason}"
             console.print(Text(safe(line), style="dim"), soft_wrap=True)
     left = out.differing - len(out.differences)
     if left:

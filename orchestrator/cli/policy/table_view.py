@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import plain_table, print_facts, print_table
 from orchestrator.rendering.words import safe
 from orchestrator.training.forms import PromotionOutput, QTableOutput, TrainOutput
 from orchestrator.training.qtable.description import describe, percent
@@ -25,7 +25,7 @@ def show_table(console: Console, table: QTable, differs: tuple[str, ...] = ()) -
         differs: its differences from the settings.
     """
     out = describe(table, differs)
-    print_table(console, _facts(out))
+    print_facts(console, _facts(out))
     for sentence in differs:
         console.print(Text(safe(f"Here, {sentence}."), style="yellow"), soft_wrap=True)
     console.print()
@@ -35,12 +35,9 @@ def show_table(console: Console, table: QTable, differs: tuple[str, ...] = ()) -
     print_table(console, _histogram(out))
 
 
-def _facts(out: QTableOutput) -> Table:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
+def _facts(out: QTableOutput) -> tuple[tuple[str, str], ...]:
     source = f", from {out.parent} by feedback" if out.parent else ""
-    rows = (
+    return (
         ("Q-table", f"{out.digest}{source}"),
         ("created", out.created.isoformat(timespec="seconds")),
         ("state", f"{out.kind}, {len(out.states)} centroids"),
@@ -56,9 +53,6 @@ def _facts(out: QTableOutput) -> Table:
             f"{percent(out.fallback)}, if an action has fewer than {out.least_visits} rewards",
         ),
     )
-    for name, value in rows:
-        table.add_row(name, Text(safe(value)))
-    return table
 
 
 def _values(table: QTable, out: QTableOutput) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -47,15 +46,11 @@ def show(
     environment variable, option of a command. Secrets are not shown.
     """
     from orchestrator.cli.output.tables import plain_table, print_table
-    from orchestrator.cli.setup.forms import ConfigOutput, SettingOutput
+    from orchestrator.cli.setup.forms import ConfigOutput
     from orchestrator.rendering.words import safe
 
     with errors(as_json=as_json):
-        found = [
-            SettingOutput(**asdict(one))
-            for one in origins(load_settings())
-            if not changed or one.source != "default"
-        ]
+        found = [one for one in origins(load_settings()) if not changed or one.source != "default"]
         out = ConfigOutput(
             settings=tuple(found),
             files=tuple(str(file.path) for file in config_files()),

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
+from orchestrator.settings.origin import Origin
 from posology.published.base import Published
-
-
-class SettingOutput(Published):
-    """One setting."""
-
-    name: str
-    """Name in `posology.toml`."""
-    variable: str
-    """Environment variable."""
-    value: str | None
-    """Value as text; null: none, or a secret."""
-    secret: bool
-    """Whether the value is a secret, which is never shown."""
-    source: str
-    """`default`, `environment`, `stored key`, `folder` (the index in the current folder) or the path of a file."""
 
 
 class ConfigOutput(Published):
     """Output of `posology config show --json`."""
 
-    settings: tuple[SettingOutput, ...]
+    settings: tuple[Origin, ...]
     """All settings."""
     files: tuple[str, ...]
     """Configuration files that were read, the most important first."""

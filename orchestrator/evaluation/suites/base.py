@@ -10,23 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from posology.corpus.decoding import FAULTS, opened
+from posology.described import published
 from posology.errors import BadFile
 
 _PMID = re.compile(r"\d{1,9}")
 
 
+@published("GoldOutput")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gold:
-    """Known answer of a question. A verdict decides, else accepted answers, else gold passages."""
+    """Known answer of a question."""
 
-    #: verdict of a yes-no question, or label of an option
     verdict: str | None = None
-    #: accepted answers, any of which is right
+    """Verdict of a yes-no question, or label of an option; null: there is none."""
     answers: tuple[str, ...] = ()
-    #: ids of the passages that hold the evidence
+    """Accepted answers, any of which is right."""
     passages: tuple[str, ...] = ()
-    #: whether the literature answers it; if not, a refusal is right
+    """Ids of the passages that hold the evidence; empty: unknown."""
     answerable: bool = True
+    """Whether the literature answers it; if not, a refusal is right."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

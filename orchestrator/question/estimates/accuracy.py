@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.question.estimates.costs import Estimate
     from orchestrator.question.estimates.rows import Estimated
     from posology.published.calls import AttemptOutput
-from posology.types import Dose
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +82,7 @@ def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) 
         if answer.result.question != one.request.query.text:
             raise _others(path, answer.row)
         # a short budget may have led to a smaller dose than this
-        decided = one.decided if answer.result.decision.dose.to(Dose) == one.dose else None
+        decided = one.decided if answer.result.decision.dose == one.dose else None
         estimate = decided or one.of(answer.result.strategy)
         if estimate is None:
             raise BadFile(

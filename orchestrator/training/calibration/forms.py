@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from orchestrator.training.forms import LeftOut
+from posology.described import published
 from posology.published.base import Published
 
 
-class ReachOutput(Published):
+@published("ReachOutput")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reach:
     """Reach of a probability, on held-out questions."""
 
     k: int
@@ -37,7 +42,7 @@ class OrderOutput(Published):
     """Ranking whose first passage stood for the key passage; null: the key passages were known."""
     rate: float | None
     """Share of questions with the issue; null: unknown."""
-    reach: tuple[ReachOutput, ...]
+    reach: tuple[Reach, ...]
     """Recall of the flag and of BriefContext at once; empty: the key passages were unknown."""
 
 

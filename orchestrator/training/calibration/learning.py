@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.training.calibration.forms import Reach
 from policies.calibration import Model, Term
 from policies.preflight_features import PREFIX, SPOTLIGHT
 from posology.errors import InputError
@@ -85,24 +86,6 @@ class Case:
     issue: bool
     #: whether no gold passage was retrieved at all; ``None``: the question has none
     absent: bool | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reach:
-    """Shares of questions and issues above a probability, on held-out questions of one number of passages."""
-
-    #: passages
-    k: int
-    #: least probability
-    least: float
-    questions: int
-    issues: int
-    #: share of all questions at or above it
-    share: float
-    #: share of the issues
-    recall: float
-    #: share of the issues whose gold was retrieved, which closer reading can mend; ``None``: there are none
-    mendable: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
@@ -84,12 +83,5 @@ _FORMAT = Format(
     add=Content.add,
     mismatch="not a run file of `posology policy calibrate`",
 )
-
-
-def open_run(path: Path) -> AbstractContextManager[RunFile]:
-    """Open a run's file to append to it; see :func:`orchestrator.training.paid.rows.open_rows`.
-
-    Raises:
-        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
-    """
-    return open_rows(path, _FORMAT)
+#: opens a file to append to it, see :func:`orchestrator.training.paid.rows.open_rows`
+open_run = partial(open_rows, form=_FORMAT)

@@ -12,7 +12,7 @@ from typing import Any
 from orchestrator.concurrency import map_concurrently
 from orchestrator.question.embedding import Spend
 from orchestrator.service import Service
-from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, ReachOutput
+from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput
 from orchestrator.training.calibration.learning import (
     Case,
     Learned,
@@ -207,7 +207,7 @@ def describe(calibration: Calibration, at_once: float | None) -> CalibrationOutp
                 questions=(facts := orders.get(order, {})).get("questions"),
                 held=facts.get("held"),
                 rate=facts.get("rate"),
-                reach=tuple(ReachOutput(**one) for one in facts.get("reach", ())),
+                reach=tuple(facts.get("reach", ())),
             )
             for order, model in calibration.models.items()
         ),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.training.forms import Loss, PrunerOutput
+from orchestrator.training.forms import Losses, PrunerOutput
 from orchestrator.training.pruner.examples import held_aside
 from orchestrator.training.pruner.rows import read_examples
 from posology.devices import find_device
@@ -23,7 +23,7 @@ from posology.errors import BadFile, InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from orchestrator.training.pruner.trainer import Lesson, Losses, Recipe, Trainer
+    from orchestrator.training.pruner.trainer import Lesson, Recipe, Trainer
 
 #: folders of the checkpoint, in the model's folder
 _STATE, _NEW = ".training", ".training.new"
@@ -87,12 +87,12 @@ def train(wanted: Wanted, tick: Callable[[int, int, Losses | None], None]) -> Pr
             before=None,
         )
         if aside:
-            state.before = _loss(trainer.look(aside, state.held_teacher))
+            state.before = trainer.look(aside, state.held_teacher)
     else:
         state.restore(trainer, wanted.out)
     resumed = len(state.losses)
     _steps(trainer, lessons, state, wanted, tick)
-    after = _loss(trainer.look(aside, state.held_teacher)) if aside else None
+    after = trainer.look(aside, state.held_teacher) if aside else None
     save(
         checkpoint.model,
         checkpoint.tokenizer,
@@ -130,7 +130,7 @@ def _steps(
     for number in range(len(state.losses), len(batches)):
         places = batches[number]
         losses = trainer.step([lessons[i] for i in places], state.teacher[places], number=number)
-        state.losses.append(_loss(losses))
+        state.losses.append(losses)
         tick(number + 1, len(batches), losses)
         if (number + 1) % wanted.save_every == 0 and number + 1 < len(batches):
             state.keep(trainer, wanted.out)
@@ -146,9 +146,9 @@ class _State:
     teacher: NDArray[np.float32]
     held_teacher: NDArray[np.float32]
     #: of each step so far
-    losses: list[Loss]
+    losses: list[Losses]
     #: losses of the held-out pairs before the first step; ``None``: there are none
-    before: Loss | None
+    before: Losses | None
 
     @classmethod
     def read(cls, out: Path, about: dict[str, Any]) -> _State | None:
@@ -172,8 +172,8 @@ class _State:
                 about=said["about"],
                 teacher=scores["learned"],
                 held_teacher=scores["held"],
-                losses=[Loss(pruning=a, ranking=b) for a, b in said["losses"]],
-                before=None if before is None else Loss(**before),
+                losses=[Losses(pruning=a, ranking=b) for a, b in said["losses"]],
+                before=None if before is None else Losses(**before),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadFile(
@@ -200,7 +200,7 @@ class _State:
         said = {
             "about": self.about,
             "losses": [[one.pruning, one.ranking] for one in self.losses],
-            "before": None if self.before is None else self.before.model_dump(),
+            "before": None if self.before is None else asdict(self.before),
         }
         # written last: it marks the checkpoint as complete
         (new / "state.json").write_text(json.dumps(said), encoding="utf-8")
@@ -262,12 +262,8 @@ def _check(out: Path, about: dict[str, Any]) -> None:
         raise BadFile("the folder holds other files. Choose a new folder.", path=str(out))
 
 
-def _loss(losses: Losses) -> Loss:
-    return Loss(pruning=losses.pruning, ranking=losses.ranking)
-
-
-def _mean(losses: Sequence[Loss]) -> Loss:
-    return Loss(
+def _mean(losses: Sequence[Losses]) -> Losses:
+    return Losses(
         pruning=sum(one.pruning for one in losses) / len(losses),
         ranking=sum(one.ranking for one in losses) / len(losses),
     )

@@ -6,9 +6,9 @@ written by hand.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -106,15 +106,8 @@ _FORMAT = Format(
     add=Labels.add,
     mismatch="not a label file: each row needs question, sentences and relevant",
 )
-
-
-def open_labels(path: Path) -> AbstractContextManager[LabelFile]:
-    """Open a label file to append to it; see :func:`orchestrator.training.paid.rows.open_rows`.
-
-    Raises:
-        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
-    """
-    return open_rows(path, _FORMAT)
+#: opens a file to append to it, see :func:`orchestrator.training.paid.rows.open_rows`
+open_labels = partial(open_rows, form=_FORMAT)
 
 
 def read_examples(path: Path) -> list[Example]:

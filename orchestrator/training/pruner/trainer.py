@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from orchestrator.training.forms import Losses
 from orchestrator.training.pruner.examples import Example
 from strategies.compression.provence.checkpoint import Checkpoint
 from strategies.compression.provence.windows import HEADING, Reading, Window
@@ -54,20 +55,6 @@ class Recipe:
             raise ValueError(
                 f"learning_rate must be > 0 and ranking_weight >= 0 (got {self.rate:g} and {self.weight:g})."
             )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Losses:
-    """Losses of one or several batches."""
-
-    #: cross-entropy of the passages' tokens, nats: the mean over pairs of their sums, or the mean over tokens
-    pruning: float
-    #: mean squared distance from the teacher's scores
-    ranking: float
-
-    def total(self, weight: float) -> float:
-        """Return the loss of equation 1."""
-        return self.pruning + weight * self.ranking
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -7,9 +7,9 @@ call to a model and no index.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -140,15 +140,8 @@ _FORMAT = Format(
     add=Explored.add,
     mismatch="not a run file of `posology policy train`",
 )
-
-
-def open_run(path: Path) -> AbstractContextManager[RunFile]:
-    """Open a run's file to append to it; see :func:`orchestrator.training.paid.rows.open_rows`.
-
-    Raises:
-        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
-    """
-    return open_rows(path, _FORMAT)
+#: opens a file to append to it, see :func:`orchestrator.training.paid.rows.open_rows`
+open_run = partial(open_rows, form=_FORMAT)
 
 
 def read_run(path: Path) -> Explored:

@@ -6,10 +6,9 @@ passages, nor in another order.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
@@ -78,12 +77,5 @@ _FORMAT = Format(
     add=Replies.add,
     mismatch="not a run file of `posology compressor dataset`",
 )
-
-
-def open_run(path: Path) -> AbstractContextManager[RunFile]:
-    """Open a run's file to append to it; see :func:`orchestrator.training.paid.rows.open_rows`.
-
-    Raises:
-        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
-    """
-    return open_rows(path, _FORMAT)
+#: opens a file to append to it, see :func:`orchestrator.training.paid.rows.open_rows`
+open_run = partial(open_rows, form=_FORMAT)

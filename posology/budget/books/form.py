@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from posology.described import published
 from posology.published.base import Dollars, Published
 
 
@@ -33,7 +36,9 @@ class OverBound(Published):
     """Dollars that were charged."""
 
 
-class ArchiveProblem(Published):
+@published("ArchiveProblem")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
     """Something wrong with an archive."""
 
     file: str | None
@@ -59,7 +64,7 @@ class ArchiveInspection(Published):
     """Number of entries that are still in the ledger, too: run `posology ledger archive` again."""
     head: str | None
     """Place, number and SHA-256 of the last record of the chain; null: none is chained."""
-    problems: tuple[ArchiveProblem, ...]
+    problems: tuple[Problem, ...]
     """Changed, dropped, moved and cut records."""
 
 

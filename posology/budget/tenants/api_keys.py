@@ -7,6 +7,9 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
+from datetime import datetime
+
+from posology.described import published
 
 #: prefix of every key, for scanners of leaked secrets
 START = "psl_"
@@ -24,6 +27,17 @@ class NewKey:
     id: str
     #: ``psl_ID_SECRET``, the secret of 192 random bits
     text: str = field(repr=False)
+
+
+@published("ApiKeyOutput")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TenantKey:
+    """An API key, without its secret."""
+
+    id: str
+    created: datetime
+    expires: datetime | None
+    """End of validity; null: until the key is replaced."""
 
 
 def make() -> NewKey:

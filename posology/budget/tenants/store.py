@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 
 from posology.budget.ledger.scripts import source
 from posology.budget.tenants import api_keys, limits
+from posology.budget.tenants.api_keys import TenantKey
 from posology.budget.tenants.limits import FIELDS
 from posology.errors import (
     InvalidLimit,
@@ -35,16 +36,6 @@ _STRAY = 3_600
 #: maximum tenants of one round trip
 _AT_ONCE = 100
 _NO_LIMITS = Limits()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TenantKey:
-    """An API key of a tenant, without its secret."""
-
-    id: str
-    created: datetime
-    #: ``None``: valid until it is replaced
-    expires: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -354,7 +354,7 @@ def _by_target(notices: NoticesBySource) -> dict[str, frozenset[Flag]]:
     found: dict[str, set[Flag]] = defaultdict(set)
     for by, targets in notices.items():
         for target, kinds in targets.items():
-            flags = (Flag(kind=FlagKind(kind), source=NOTICE, by=by) for kind in kinds)
+            flags = (Flag(kind=FlagKind(kind), source=NOTICE, by=by, date=None) for kind in kinds)
             found[canonical(target)].update(flags)
     return {target: frozenset(flags) for target, flags in found.items()}
 

@@ -16,7 +16,8 @@ from posology.index.manifest import Applied, applied_files
 from posology.index.store import Index
 from posology.index.sync.arrivals import files_of, readable, whole
 from posology.index.sync.order import Plan, plan_rebuild
-from posology.index.sync.report import Rebuilt, SyncProgress
+from posology.index.sync.rebuilt import Rebuilt
+from posology.index.sync.report import SyncProgress
 from posology.index.sync.survey import Compared, Lack, Survey
 from posology.index.view import View
 
@@ -123,8 +124,9 @@ def _compare(
     if index is None:
         survey.compare((), note=True)
         return Rebuilt(
-            passages=passages, new=passages, changed=0, unchanged=0, removed=0, published=0
-        )
+            passages=passages, new=passages, changed=0, unchanged=0, removed=0, published=0,
+            forgotten=(), ingested=(),
+        )  # fmt: skip
     newest, seen = index.newest(), index.view()
     now: Compared = survey.compare(_contents(newest), note=True)
     # rows that an interrupted run removed without publishing are lost to readers all the same

@@ -7,28 +7,7 @@ from dataclasses import dataclass
 from posology.index.build.report import IngestProgress, IngestReport
 from posology.index.manifest import Applied
 from posology.index.sync.order import Plan
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rebuilt:
-    """Comparison of an index with the files that it is rebuilt from: passages and files."""
-
-    #: passages that the files hold, taken together
-    passages: int
-    #: of these, not in the index
-    new: int
-    #: of these, in the index with another content
-    changed: int
-    #: of these, in the index unchanged
-    unchanged: int
-    #: published passages that none of the files holds
-    removed: int
-    #: published passages now
-    published: int
-    #: names of applied files that are not in the folder
-    forgotten: tuple[str, ...] = ()
-    #: paths of files that `posology ingest` read and that are not in the folder
-    ingested: tuple[str, ...] = ()
+from posology.index.sync.rebuilt import Rebuilt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

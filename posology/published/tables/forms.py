@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from posology.published.base import Dollars, Published
-from posology.published.money import BalanceOutput
+from posology.published.money import RunCost
 from posology.types import Backing
 from posology.types.tables import Confidence, FieldKind, Screening
 
@@ -89,8 +89,8 @@ class TableRowOutput(Published):
     """One for each field, in their order."""
 
 
-class TableEstimate(Published):
-    """Cost estimate of a table; calls that already have a reply are not included."""
+class _Documents(Published):
+    """Size of a run over documents."""
 
     documents: int
     """Documents of the table."""
@@ -98,24 +98,15 @@ class TableEstimate(Published):
     """Documents that are already read."""
     calls: int
     """Calls to make."""
-    free: bool
-    """Whether the model is declared free."""
-    input_tokens: int
-    """Expected input tokens."""
-    output_tokens: int
-    """Expected output tokens."""
+
+
+class TableEstimate(RunCost, _Documents):
+    """Cost estimate of a table; calls that already have a reply are not included."""
+
     low_usd: Dollars
     """Minimum: no document reports any field."""
-    expected_usd: Dollars
-    """Expected cost."""
     worst_usd: Dollars
     """Maximum: every reply has the maximum length and needs a second call."""
-    spent_usd: Dollars
-    """Spent by the run so far."""
-    cap_usd: Dollars | None
-    """Maximum cost of the run, earlier parts included; null: the tenant's limits alone."""
-    balances: tuple[BalanceOutput, ...]
-    """Budgets of the tenant."""
 
 
 class TableOutput(Published):

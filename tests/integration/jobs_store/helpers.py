@@ -14,7 +14,7 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from posology.errors import PosologyError
 from posology.published.answers import AskOutput, Status
-from posology.published.calls import ErrorBody, Spending, UsageOutput
+from posology.published.calls import ErrorBody, Spending
 from posology.published.decisions import DecisionOutput
 from posology.store import keys
 from posology.store.connection import connect
@@ -260,7 +260,7 @@ def answer(text: str = "It helps.") -> AskOutput:
         decision=DecisionOutput.of(DIRECT),
         spending=Spending(
             attempts=(),
-            usage=UsageOutput(),
+            usage=Usage(),
             usage_complete=True,
             cost_usd=Decimal(0),
             charged_usd=Decimal(0),

@@ -15,7 +15,6 @@ from orchestrator.evaluation.forms import (
     EvalEstimate,
     EvalOutput,
     EvalRow,
-    GoldOutput,
     Outcome,
     SupportCounts,
 )
@@ -23,6 +22,7 @@ from orchestrator.evaluation.measures import Cell, mean, measured, ratio
 from orchestrator.evaluation.report.figures import figures
 from orchestrator.evaluation.report.html import page
 from orchestrator.evaluation.report.markdown import document
+from orchestrator.evaluation.suites.base import Gold
 from posology.published.answers import Status
 from posology.types import Form
 
@@ -33,7 +33,7 @@ def row(number: int, outcome: Outcome = Outcome.RIGHT, **changed: Any) -> EvalRo
     plain: dict[str, Any] = {
         "key": f"k{number}", "suite": CELL.suite, "id": str(number), "question": f"Why {number}?",
         "form": Form.FREE, "policy": CELL.policy, "model": CELL.model, "outcome": outcome,
-        "gold": GoldOutput(answers=("b",)), "status": Status.ANSWERED, "answer": "b", "verdict": None,
+        "gold": Gold(answers=("b",)), "status": Status.ANSWERED, "answer": "b", "verdict": None,
         "refusal": None, "cited": (), "retrieved": (), "citations": None, "support": None, "decision": None,
         "calls": 1, "input_tokens": 100, "output_tokens": 10, "cost_usd": Decimal("0.002"),
         "charged_usd": Decimal("0.002"), "seconds": 1.0, "index": "index@1", "error": None,

@@ -185,7 +185,7 @@ def test_a_digest_changes_with_every_field_and_with_the_vector() -> None:
         replace(passage, pages=Pages(numbers=(3,), starts=(0,))),
     ]
     # flags are the index's, whatever the record says
-    said = (Flag(kind=FlagKind.CORRECTION, source="retraction-watch"),)
+    said = (Flag(kind=FlagKind.CORRECTION, source="retraction-watch", by=None, date=None),)
     assert digest(replace(passage, flags=said)) == digest(passage)
     assert len(others) == len(Passage.__dataclass_fields__) - 1
     digests = [digest(passage), digest(passage, b"v"), *map(digest, others)]

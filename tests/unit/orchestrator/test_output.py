@@ -34,7 +34,6 @@ from orchestrator.rendering.words import safe
 from posology.corpus.references.latex import plain_of
 from posology.published.answers import (
     AskOutput,
-    CoverageOutput,
     DifferenceOutput,
     Evidence,
     Ranked,
@@ -42,12 +41,23 @@ from posology.published.answers import (
     Source,
     Status,
 )
-from posology.published.calls import ErrorBody, Spending, UsageOutput
-from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput
+from posology.published.calls import ErrorBody, Spending
+from posology.published.decisions import DecisionOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import Found, SearchOutput
 from posology.text.sentences import split
-from posology.types import Backing, Form, JobState, Passage, Retrieved, Rule
+from posology.types import (
+    Backing,
+    Coverage,
+    Dose,
+    Form,
+    JobState,
+    Passage,
+    Retrieved,
+    Rule,
+    Rung,
+    Usage,
+)
 
 WORDS = st.text(
     st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=40
@@ -91,9 +101,9 @@ def answer(**given: Any) -> AskOutput:
         "conflicts": (),
         "coverage": None,
         "strategy": "direct",
-        "decision": DecisionOutput(dose=DoseOutput(strategy="direct"), policy="p", reason="r"),
+        "decision": DecisionOutput(dose=Dose(strategy="direct"), policy="p", reason="r"),
         "spending": Spending(
-            attempts=(), usage=UsageOutput(), usage_complete=True, cost_usd=Decimal(0),
+            attempts=(), usage=Usage(), usage_complete=True, cost_usd=Decimal(0),
             charged_usd=Decimal(0),
         ),
         "retrieved": tuple(map(ranked, (ONE, TWO, THREE))),
@@ -129,10 +139,10 @@ def test_the_offline_readers_quotes_are_not_called_an_answer() -> None:
     ("given", "read"),
     [
         ({}, 3),
-        ({"decision": DecisionOutput(dose=DoseOutput(strategy="direct", passages=2), policy="", reason="")}, 2),
-        ({"rungs": (StepOutput(passages=1, first=1, usage=None, refused=False),)}, 2),
-        ({"rungs": (StepOutput(passages=1, first=0, usage=None, refused=True),),
-          "coverage": CoverageOutput(partitions=1, found=1, empty=0, failed=0, calls=2)}, 3),
+        ({"decision": DecisionOutput(dose=Dose(strategy="direct", passages=2), policy="", reason="")}, 2),
+        ({"rungs": (Rung(passages=1, first=1, usage=None, refused=False),)}, 2),
+        ({"rungs": (Rung(passages=1, first=0, usage=None, refused=True),),
+          "coverage": Coverage(partitions=1, found=1, empty=0, failed=0, calls=2)}, 3),
     ],
 )  # fmt: skip
 def test_the_footer_counts_the_passages_that_calls_showed(given: dict[str, Any], read: int) -> None:

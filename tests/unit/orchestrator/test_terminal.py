@@ -12,15 +12,14 @@ from orchestrator.cli.terminal import show_answer
 from orchestrator.rendering.words import calls, money, safe, size
 from posology.published.answers import (
     AskOutput,
-    CoverageOutput,
     Disagreement,
     Position,
     Source,
     Status,
 )
-from posology.published.calls import AttemptOutput, PromptOutput, Spending, UsageOutput
-from posology.published.decisions import DecisionOutput, DoseOutput
-from posology.types import Form, Level, Outcome, Resolution, Stage
+from posology.published.calls import AttemptOutput, Spending
+from posology.published.decisions import DecisionOutput
+from posology.types import Coverage, Dose, Form, Level, Outcome, PromptId, Resolution, Stage, Usage
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def shown(out: AskOutput) -> str:
 def attempt(call: int) -> AttemptOutput:
     return AttemptOutput(
         id="a", call=call, attempt=1, stage=Stage.ANSWER, model="openai:x",
-        prompt=PromptOutput(name="direct", digest="0"), outcome=Outcome.OK, error=None,
+        prompt=PromptId(name="direct", digest="0"), outcome=Outcome.OK, error=None,
         usage=None, cost=None, started=0.0, latency=0.0, request_id=None,
     )  # fmt: skip
 
@@ -116,14 +115,12 @@ def answer(resolution: Resolution) -> AskOutput:
                 how="a trial carries further",
             ),
         ),
-        coverage=CoverageOutput(partitions=5, found=2, empty=2, failed=1, calls=6),
+        coverage=Coverage(partitions=5, found=2, empty=2, failed=1, calls=6),
         strategy="briefcontext",
-        decision=DecisionOutput(
-            dose=DoseOutput(strategy="briefcontext"), policy="fixed", reason="asked"
-        ),
+        decision=DecisionOutput(dose=Dose(strategy="briefcontext"), policy="fixed", reason="asked"),
         spending=Spending(
             attempts=(),
-            usage=UsageOutput(),
+            usage=Usage(),
             usage_complete=True,
             cost_usd=None,
             charged_usd=Decimal(0),
@@ -170,7 +167,7 @@ def test_what_was_read_and_what_was_not_is_shown() -> None:
 def test_a_repeated_call_counts_once(made: tuple[int, ...], shown: str) -> None:
     spent = Spending(
         attempts=tuple(attempt(call) for call in made),
-        usage=UsageOutput(),
+        usage=Usage(),
         usage_complete=True,
         cost_usd=Decimal(0),
         charged_usd=Decimal(0),

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from posology.budget.books.archive.chain import Link, Record, origin, parse, records
 from posology.budget.books.archive.moving import ArchiveFile, archived_files
+from posology.budget.books.form import Problem
 from posology.budget.books.reader import START, Entry, Reader, busy, order
 from posology.errors import BadFile
 from posology.store import keys
@@ -19,17 +20,6 @@ from posology.store.connection import translated
 
 #: maximum restarts when entries are archived during an inspection
 _TRIES = 20
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
-    """Something wrong with an archive."""
-
-    #: name of the file; ``None``: the archive as a whole
-    file: str | None
-    #: number of the line; ``None``: the file as a whole
-    line: int | None
-    message: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
