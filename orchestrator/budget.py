@@ -11,7 +11,8 @@ from typing import Protocol
 import anyio
 
 from orchestrator.jobs.place import known_store
-from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
+from orchestrator.question.decider import remaining_budget
+from orchestrator.question.machine import Remaining, RemainingBudget
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger

@@ -22,10 +22,10 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.training.calibration.forms import Reach
 from orchestrator.training.calibration.learning import (
     RECALL,
     Flags,
-    Reach,
     Shares,
     logistic,
     model_of,

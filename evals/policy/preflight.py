@@ -29,12 +29,12 @@ import anyio
 import numpy as np
 
 from evals.pooled import open_pool
+from orchestrator.training.calibration.forms import Reach
 from orchestrator.training.calibration.learning import (
     ISSUE_RATE,
     RECALL,
     Case,
     Flags,
-    Reach,
     Shares,
     held_ranking,
     learn,

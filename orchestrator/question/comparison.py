@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from orchestrator.compressors import check as check_compressor
 from orchestrator.concurrency import map_concurrently
-from orchestrator.question.decider import Decider, Remaining, RemainingBudget
+from orchestrator.question.decider import Decider
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.question.machine import task_of
+from orchestrator.question.machine import Remaining, RemainingBudget, task_of
 from orchestrator.question.policy_forms import (
     BadRow,
     CompareOutput,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from orchestrator.compressors import Compressors, check
-from orchestrator.question.machine import task_of
+from orchestrator.question.machine import Remaining, RemainingBudget, task_of
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from policies.fixed import Fixed
 from policies.specs import parse
@@ -47,22 +47,6 @@ ANSWERING = ("answer", "extract_answer", "reduce_answers")
 REPAIR, JUDGE = "repair", "judge"
 #: name of the digest of a user's own templates, among the versions of a decision
 OWN_PROMPTS = "prompts"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RemainingBudget:
-    """Budget that is left for a question."""
-
-    #: dollars that are neither spent nor reserved
-    dollars: Decimal
-    #: dollars that would be left if calls in flight cost nothing
-    later: Decimal
-    #: scope with the least left
-    scope: Scope
-
-
-#: returns the remaining budget; ``None``: no limit
-Remaining = Callable[[], Awaitable[RemainingBudget | None]]
 
 
 def remaining_budget(

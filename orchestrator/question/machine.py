@@ -13,8 +13,9 @@ States are values and transitions are pure: a driver retrieves, decides and call
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from decimal import Decimal
 
 from orchestrator.question.request import Request
 from posology.errors import NothingAffordable
@@ -30,14 +31,28 @@ from posology.types import (
     Refusal,
     Retrieval,
     Rung,
+    Scope,
     Task,
 )
 from strategies.evidence import truncate_task
 
-if TYPE_CHECKING:
-    from orchestrator.question.decider import Remaining
-
 Outcome = Answer | Refusal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemainingBudget:
+    """Budget that is left for a question."""
+
+    #: dollars that are neither spent nor reserved
+    dollars: Decimal
+    #: dollars that would be left if calls in flight cost nothing
+    later: Decimal
+    #: scope with the least left
+    scope: Scope
+
+
+#: returns the remaining budget; ``None``: no limit
+Remaining = Callable[[], Awaitable[RemainingBudget | None]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

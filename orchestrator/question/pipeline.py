@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from orchestrator.compressors import Compressors
 from orchestrator.question.answering import Answerer, Patience
-from orchestrator.question.decider import Decider, Remaining
+from orchestrator.question.decider import Decider
 from orchestrator.question.embedding import Spend, encoded, seeing, unpaid, unseen
 from orchestrator.question.machine import (
     Answering,
@@ -20,6 +20,7 @@ from orchestrator.question.machine import (
     Escalating,
     Outcome,
     Prepared,
+    Remaining,
     State,
     answered,
     begin,

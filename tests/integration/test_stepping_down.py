@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from pydantic import BaseModel
 
-from orchestrator.question.decider import RemainingBudget, remaining_budget
+from orchestrator.question.decider import remaining_budget
+from orchestrator.question.machine import RemainingBudget
 from posology.budget.ledger.base import nano
 from posology.errors import HeadroomReserved, NothingAffordable
 from posology.llm.accounting import Account

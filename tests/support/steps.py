@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from orchestrator.question.decider import Decider, RemainingBudget, remaining_budget
+from orchestrator.question.decider import Decider, remaining_budget
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
+from orchestrator.question.machine import RemainingBudget
 from orchestrator.question.pipeline import Pipeline, Report
 from orchestrator.question.request import Request
 from posology.budget.books.audit import Auditor

@@ -21,8 +21,17 @@ from structlog.contextvars import bound_contextvars
 from orchestrator.connections import computes_here
 from orchestrator.logs.events import note, note_refusal
 from orchestrator.question.answering import Answerer, Patience
-from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
-from orchestrator.question.machine import Concluded, Escalating, Partitioned, State, begin, reduced
+from orchestrator.question.decider import remaining_budget
+from orchestrator.question.machine import (
+    Concluded,
+    Escalating,
+    Partitioned,
+    Remaining,
+    RemainingBudget,
+    State,
+    begin,
+    reduced,
+)
 from orchestrator.question.report import (
     answer_output,
     ask_output,
