@@ -1,6 +1,6 @@
 """Measures the check of support on claims aside: what is said of right, wrong and silent ones, and the judge's calibration.
 
-Usage: ``python -m evals.support [--data PATH] [--part dev|test] [--judge FILE ...] [--rules] [--limits]``.
+Usage: ``python -m evals.support [--data PATH] [--part dev|test] [--judge FILE ...] [--rules] [--named] [--limits]``.
 
 Claims of documents that neither training nor calibration of the judge has seen: those written beside abstracts
 (``claims``), SciFact's beside each marked rationale, HealthVer's beside its evidence. Each is checked as a sentence of an
@@ -10,8 +10,10 @@ answer that cites these sentences. For each set:
   error of that probability in ten bins of equal width (Naeini et al. 2015);
 - as shown, by rules and judge with its limits: recall and precision of *supported* and of *contradicted*, right claims that
   are called contradicted, and wrong or silent ones that are called supported;
+- by rule, how often right, wrong and silent claims fail it;
 - of the written claims, both by kind of error and by writer.
 
+``--named`` has a reply name the sentences, so that the guard may drop them, instead of citing them all.
 ``--limits`` prints the least probabilities of :mod:`strategies.support.check` that dev documents lead to, instead.
 
 Intervals are 95 % bootstrap intervals over documents (HealthVer: claims).
@@ -37,10 +39,13 @@ from posology.types import (
     Answer,
     Backing,
     Excerpt,
+    Rule,
     SentenceSupport,
     Stance,
     Statement,
 )
+from prompts.answer import Said
+from strategies.citing import state
 from strategies.support.check import cases_of, checked, probabilities
 
 if TYPE_CHECKING:
@@ -59,14 +64,39 @@ def judge_of() -> SupportJudge | None:
     return Models(None).judge()
 
 
-def supports(given: Sequence[Gold], judge: SupportJudge | None) -> list[SentenceSupport]:
-    """Return the support of claims by the sentences behind them, as the check of answers finds it."""
+def supports(
+    given: Sequence[Gold], judge: SupportJudge | None, *, named: bool = False
+) -> list[SentenceSupport]:
+    """Return the support of claims by the sentences behind them, as the check of answers finds it.
+
+    Args:
+        given: the claims.
+        judge: ``None``: rules alone.
+        named: whether a reply names the sentences, which the guard may drop.
+    """
     found = []
     for one in given:
-        made = checked(*_answered(one), one.claim, lambda: judge).support
+        answered = _named(one) if named else _answered(one)
+        # what a question names is not invented
+        made = checked(*answered, "" if named else one.claim, lambda: judge).support
         assert made is not None, one.claim
         found.append(made.sentences[0])
     return found
+
+
+def _named(one: Gold) -> tuple[Answer, dict[str, Excerpt]]:
+    """Return a claim as the answer to a reply that names the sentences behind it, and what it was shown."""
+    said = Said(text=one.claim, sentences=[f"1.{place + 1}" for place in one.cited])
+    stated = state([said], [one.excerpt])
+    answer = Answer(
+        text=stated.text,
+        choice=None,
+        citations=stated.verified.citations,
+        dropped_quotes=len(stated.verified.dropped),
+        strategy="direct",
+        statements=stated.statements,
+    )
+    return answer, {one.excerpt.passage.id: one.excerpt}
 
 
 def _answered(one: Gold) -> tuple[Answer, dict[str, Excerpt]]:
@@ -138,7 +168,7 @@ def resampled(
     for i, name in enumerate(documents):
         groups[name].append(i)
     units = [np.array(some) for some in groups.values()]
-    if not units:
+    if not units or np.isnan(measure(rows)):
         return "–"
     rng = np.random.default_rng(0)
     drawn = [
@@ -218,13 +248,27 @@ def report(given: Sequence[Gold], found: Sequence[SentenceSupport]) -> None:
     line("wrong, called supported", names, supported, wrong, measure=_recall)
     if (silent := 1 - right - wrong).any():
         line("silent, called supported", names, supported, silent, measure=_recall)
+    marks = {
+        rule: np.array([any(d.rule is rule for d in one.differences) for one in found], float)
+        for rule in Rule
+    }
+    stands = np.array([bool(one.citations) for one in found], float)
+    shown = np.max([marked for rule, marked in marks.items() if rule.objects], axis=0)
+    every = {"a sentence stands": stands, "a difference is shown": shown} | marks
+    for name, marked in every.items():
+        parts = " ".join(
+            f"{kind} {marked[some == 1].mean():.3f}"
+            for kind, some in (("right", right), ("wrong", wrong), ("silent", silent))
+            if some.any()
+        )
+        print(f"  {name:26} {parts}")
     for how in sorted({one.how for one in given if one.how}):
         here = np.array([one.how == how for one in given])
         print(
             f"  {how:26} {int(here.sum()):4}  called supported {supported[here].mean():.3f}"
             f", contradicted {contradicted[here].mean():.3f}"
         )
-    for writer in sorted({one.writer for one in given if one.writer}):
+    for writer in sorted({one.writer for one in given if one.writer and len(judged)}):
         here = np.array([one.writer == writer for one in given]) & ~np.isnan(odds)
         both = np.stack([(odds >= 0.5)[here], right[here]], 1).astype(float)
         print(
@@ -243,6 +287,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--part", choices=("dev", "test"), default="test")
     parser.add_argument("--judge", type=Path, nargs="*", help="files in place of the packaged one")
     parser.add_argument("--rules", action="store_true", help="without the judge")
+    parser.add_argument(
+        "--named", action="store_true", help="sentences are named, and the guard may drop them"
+    )
     parser.add_argument("--limits", action="store_true", help="print those that --part leads to")
     options = parser.parse_args(argv)
     if missing := [name for name in FILES if not (options.data / name).exists()]:
@@ -261,5 +308,5 @@ def main(argv: list[str] | None = None) -> int:
             if options.limits and judge is not None:
                 print(given[0].origin, *limits(given, judge))
                 continue
-            report(given, supports(given, judge))
+            report(given, supports(given, judge, named=options.named))
     return 0

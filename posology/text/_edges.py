@@ -50,6 +50,14 @@ _COMPARING_WORDS = re.compile(
     r"\b(?:than|at least|at most|up to|below|above|under|over|exceeding|minus)\s+\Z", re.IGNORECASE
 )
 _NUMBER = re.compile(r"[(\[]?[$€£]?[.·]?\d")
+#: a share of what follows: "61 % of", "3 of the 12", "one in five", "few"
+_SHARE = re.compile(
+    r"(?:(?:%|\bper ?cent|\d\)?)\s+of(?:\s+(?:the|these|those|all|our))?(?:\s+\d+)?"
+    r"|\b(?:few|fewer|some|many|most|several|certain|half|(?:nearly|almost)\s+all|one in \w+"
+    r"|a\s+(?:third|quarter|half|majority|minority|few|number|fraction|proportion|subset|subgroup)"
+    r"|(?:two|three)[- ](?:thirds|quarters|fifths))(?:\s+of(?:\s+(?:the|these|those|all|our))?)?)\s+\Z",
+    re.IGNORECASE,
+)
 #: After a number, over optional spaces, these belong to it: 50 %, 37 °C, 3 × 10⁵.
 _NUMBER_TAIL = re.compile(r"\s{0,3}[%‰°×^·]")
 
@@ -92,9 +100,9 @@ def cuts_token(text: str, start: int, end: int) -> bool:
 
 
 def drops_comparison(text: str, start: int, end: int) -> bool:
-    """Return whether ``text[start:end]`` leaves out the sign or the comparison of its first or last number.
+    """Return whether ``text[start:end]`` leaves out the sign or the comparison of its first or last number, or its share.
 
-    Examples: "p < 0.05", "less than 5 mg", "65 years or older".
+    Examples: "p < 0.05", "less than 5 mg", "65 years or older", "61 % of patients recovered".
     """
     first, last = _figure_at(text, start), _figure_at(text, end)
     if first is not None and (start <= first.number or _drops_sign(text, first, start)):
@@ -103,9 +111,11 @@ def drops_comparison(text: str, start: int, end: int) -> bool:
         return True
     if start and text[start] == "=" and text[start - 1] in "<>":
         return True
+    before = text[max(0, start - _WINDOW) : start]
+    if _SHARE.search(before):
+        return True
     if not _NUMBER.match(text, start):
         return False
-    before = text[max(0, start - _WINDOW) : start]
     if _COMPARING_WORDS.search(before):
         return True
     return before.rstrip().endswith((*_COMPARISONS, "<=", ">="))

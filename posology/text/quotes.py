@@ -2,7 +2,7 @@
 
 A quote is matched exactly, or else under a small and explicit equivalence (:data:`EQUIVALENT`,
 and runs of whitespace). A match is refused where it would say something else than the source:
-where it cuts a word or a number, or drops a sign, a comparison or a negation.
+where it cuts a word or a number, or drops a sign, a comparison, a share or a negation.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DropReason(StrEnum):
     TOO_SHORT = "too_short"
     #: begins or ends within a word or a number, or parts a number from its % or exponent
     CUTS_TOKEN = "cuts_token"  # noqa: S105 - a word of a text, no secret
-    #: leaves out the sign or the comparison in front of its first number, or behind its last
+    #: leaves out the sign or the comparison in front of its first number, or behind its last, or the share in front of it
     DROPS_COMPARISON = "drops_comparison"
     #: leaves out a negation that it begins or ends beside, or that governs it ("no evidence that")
     DROPS_NEGATION = "drops_negation"

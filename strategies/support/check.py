@@ -35,7 +35,7 @@ from posology.types import (
 from posology.types.premises import premise, surroundings
 from strategies.compression.checked import stems
 from strategies.support.inventions import Shown, invented
-from strategies.support.rules import around_of, completed, failures, repeats
+from strategies.support.rules import around_of, completed, failures, other_subject, repeats
 
 #: Probabilities of support and of contradiction from which on the packaged judge's word counts: of dev claims, nine of ten
 #: are then what it says (``python -m evals.support --part dev --limits``). Below, it abstains.
@@ -259,7 +259,7 @@ def _case(
     return Case(
         place=place,
         quotes=quotes,
-        differences=_differences(text, words, around, shown),
+        differences=_differences(text, words, around, shown, question),
         claim=completed(text, question),
         texts=texts,
         premise=context,
@@ -267,14 +267,14 @@ def _case(
 
 
 def _differences(
-    text: str, quotes: Sequence[str], around: str, shown: Shown
+    text: str, quotes: Sequence[str], around: str, shown: Shown, question: str
 ) -> tuple[Difference, ...]:
     """Return what rules find: names that no passage has, and what else differs from the quotes."""
     unknown = invented(text, shown)
     said = {one.casefold() for one in unknown}
     others = [
         one
-        for one in failures(text, quotes, around)
+        for one in (*failures(text, quotes, around), *other_subject(text, quotes, around, question))
         if one.rule is not Rule.DRUG or one.said not in said
     ]
     return (*(Difference(rule=Rule.INVENTED, said=one) for one in unknown), *others)

@@ -42,6 +42,24 @@ _PAIRS = (
     ("positive positively", "negative negatively"),
     ("safe", "unsafe"),
     ("high", "low"),
+    # opposite kinds of one thing
+    ("monoclonal", "polyclonal"),
+    ("systolic", "diastolic"),
+    ("benign", "malignant"),
+    ("typical", "atypical"),
+    ("agonist agonists", "antagonist antagonists"),
+    ("dominant", "recessive"),
+    ("homozygous homozygotes", "heterozygous heterozygotes"),
+    ("inpatient inpatients", "outpatient outpatients"),
+    ("hypertension hypertensive", "hypotension hypotensive"),
+    (
+        "hyperglycemia hyperglycaemia hyperglycemic hyperglycaemic",
+        "hypoglycemia hypoglycaemia hypoglycemic hypoglycaemic",
+    ),
+    ("hyperkalemia hyperkalaemia", "hypokalemia hypokalaemia"),
+    ("hypernatremia hypernatraemia", "hyponatremia hyponatraemia"),
+    ("hyperthyroidism", "hypothyroidism"),
+    ("tachycardia", "bradycardia"),
 )
 #: word → number of its pair, 1 for the first side and -1 for the other
 DIRECTIONS: Mapping[str, tuple[int, int]] = MappingProxyType(

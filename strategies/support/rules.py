@@ -49,6 +49,11 @@ _SHOWN = 2
 _CONFIDENCE = frozenset({95, 99})
 _YEARS = range(1900, 2100)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+#: a subject that stands in an earlier sentence
+_PRONOUN = re.compile(
+    r"\W*(it|its|they|their|th(?:is|ese)(?:\s+(?:drug|agent|medication|treatment|therapy|compound)s?)?|the\s+(?:drug|agent|medication|dose))\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +158,24 @@ def failures(claim: str, quotes: Sequence[str], around: str) -> tuple[Difference
         found.insert(0, Difference(rule=Rule.SUBJECT))
     found += filter(None, (_turned(claim, text), _elsewhere(claim, text, around)))
     return tuple(found)
+
+
+def other_subject(
+    claim: str, quotes: Sequence[str], around: str, question: str
+) -> Iterator[Difference]:
+    """Yield the drug that "it" is in the sources of a claim, where the question asks for another that they never name.
+
+    Also of a claim that repeats its quote: "It is contraindicated in renal failure" may stand in a passage on another drug.
+    """
+    pronoun = _PRONOUN.match(claim)
+    if not quotes or pronoun is None:
+        return
+    asked, there = substances(question), substances(around)
+    known = {ALIASES.get(word, word) for word in terms(around)}
+    if asked and there and not asked & known:
+        named = substances("\n\n".join(quotes)) or there
+        said = f"“{pronoun[1].lower()}”, which is {_listed(asked)} in the question"
+        yield Difference(rule=Rule.DRUG, said=said, quoted=_listed(sorted(named)[:_SHOWN]))
 
 
 def unstated(claim: str, text: str, around: str) -> tuple[Figure, ...]:

@@ -24,7 +24,7 @@ from posology.types import (
 from prompts.answer import Said
 from strategies.citing import state
 from strategies.support.check import applied, cases_of, checked, statements
-from strategies.support.rules import failures
+from strategies.support.rules import failures, other_subject
 
 TRIAL = Passage(
     id="n:1",
@@ -361,6 +361,11 @@ def test_rules(claim: str, failed: tuple[Rule, ...]) -> None:
             "It helps in type 2 diabetes.",
             "the quote is on type 2, the sentence on type 1",
         ),
+        (
+            "Lucatumumab is a polyclonal antibody.",
+            "Lucatumumab, a monoclonal antibody, was given.",
+            "the quote says monoclonal, the sentence polyclonal",
+        ),
         ("Groups did not differ in survival.", "Survival of the groups was similar.", None),
         ("Paracetamol eased pain.", "Acetaminophen eased pain.", None),
     ],
@@ -369,6 +374,30 @@ def test_what_a_rule_finds_is_said_in_words_with_both_sides(
     claim: str, quote: str, words: str | None
 ) -> None:
     found = [str(one) for one in failures(claim, [quote], quote) if one.rule.objects]
+    assert found == ([words] if words else [])
+
+
+METFORMIN = "Metformin lowers glucose. It is contraindicated below 30 mL/min."
+
+
+@pytest.mark.parametrize(
+    ("claim", "question", "words"),
+    [
+        (
+            "It is contraindicated below 30 mL/min.",
+            "When is methotrexate contraindicated?",
+            "the quote names metformin, the sentence “it”, which is methotrexate in the question",
+        ),
+        ("It is contraindicated below 30 mL/min.", "When is metformin contraindicated?", None),
+        ("It is contraindicated below 30 mL/min.", "When is it contraindicated?", None),
+        ("Renal failure forbids it.", "When is methotrexate contraindicated?", None),
+    ],
+)
+def test_a_pronoun_must_be_the_drug_of_the_question(
+    claim: str, question: str, words: str | None
+) -> None:
+    quote = METFORMIN.split(". ")[1]
+    found = [str(one) for one in other_subject(claim, [quote], METFORMIN, question)]
     assert found == ([words] if words else [])
 
 
