@@ -24,7 +24,7 @@ MAX_ENDPOINTS = 5
 OVERLAP, MAX_OVERLAP = 24 * 3_600.0, 30 * 24 * 3_600.0
 #: failures on one page
 MAX_PAGE = 100
-#: messages that one step queues again: a script holds up everybody else
+#: messages that one step queues again: a script blocks Redis
 _AGAIN = 100
 _KNOWN = frozenset(WebhookEvent)
 

@@ -1,5 +1,5 @@
--- What every script of the job store begins with, after the library of money (posology/budget/ledger/lua/_money.lua), which
--- says what P and now are. ALLOWED and OVER (posology.types.jobs), BUCKETS, MESSAGES, FAILURES and DUE are
+-- Library of all scripts of the job store. It follows the library of money (posology/budget/ledger/lua/_money.lua), which
+-- defines P and now. ALLOWED and OVER (posology.types.jobs), BUCKETS, MESSAGES, FAILURES and DUE are
 -- written in front of this file.
 local function key(id, part)
   return P .. 'job:' .. id .. (part and (':' .. part) or '')
@@ -9,7 +9,7 @@ local function get(id, field)
   return redis.call('HGET', key(id), field) or nil
 end
 
--- A batch's place in the list of its tenant's batches, which is ordered by time; false where there is no such batch.
+-- Member of a batch in the list of its tenant's batches, ordered by time; false if there is no such batch.
 local function place(batch)
   local created = redis.call('HGET', P .. 'batch:' .. batch, 'created')
   return created and string.format('%013.0f-%s', tonumber(created), batch)
@@ -20,8 +20,8 @@ local function unclaimed(name)
   return P .. 'unclaimed:' .. (name == 'answer' and 'jobs' or 'calls')
 end
 
--- An event of a job. The stream is bounded: a job with thousands of calls must not fill the store. What a script has to say
--- of jobs that its caller does not know is in HAPPENED.
+-- Adds an event to a job's stream, which is bounded: a job with thousands of calls must not fill the store. HAPPENED
+-- collects the events for callers that do not know which jobs a script changes.
 local HAPPENED = {}
 local function event(id, kind, data)
   HAPPENED[#HAPPENED + 1] = {job = id, kind = kind, data = data}
@@ -74,13 +74,13 @@ local function dispatch(id, name, u)
   redis.call('ZADD', unclaimed(name), now, member(id, name))
 end
 
--- Labels of an attempt's metrics.
+-- Labels of an attempt in the metrics.
 local function labels(entry, outcome)
   return '|' .. entry.stage .. '|' .. label(entry.model, outcome == 'ok')
 end
 
--- Attempts that were opened and not closed, of one unit's holder or (without a name) of all: the process that
--- made them is gone, and their billing status is unknown.
+-- Closes open attempts as lost, those of one unit's holder or (without a name) all of the job: their process is gone, and
+-- their billing status is unknown.
 local function lose_attempts(id, name, token)
   local open = redis.call('SMEMBERS', key(id, 'open'))
   for _, attempt in ipairs(open) do
@@ -101,8 +101,8 @@ local function lose_attempts(id, name, token)
   end
 end
 
--- Calls of a job for a provider's batch, by content (workers/engine/lane): wanted, sent (a: its attempt) or failed (e: why,
--- JSON). u is the unit that waits for it, n its tries so far, x its tries at most, c its number, t when it was sent.
+-- Calls of a job for a provider's batch, by content (workers/engine/lane): wanted, sent (a: the attempt) or failed (e: the
+-- reason, JSON). u: unit that waits for it, n: tries so far, x: maximum tries, c: number of the call, t: time of sending.
 local WANTED, SENT = P .. 'lane:wanted', P .. 'lane:batches'
 
 local function lane_call(id, k)
@@ -127,7 +127,7 @@ local function unwant(id, k)
   count_lane(id, 'wanted', -redis.call('ZREM', WANTED, id .. '|' .. k))
 end
 
--- No call of the tenant goes into a batch for some ms, 0 for none.
+-- Sends no calls of the tenant in batches for some ms; 0 ends that.
 local function hold(ms)
   if ms > 0 then redis.call('SET', P .. 'lane:hold', whole(now + ms), 'PX', ms) else redis.call('DEL', P .. 'lane:hold') end
 end
@@ -138,7 +138,7 @@ local function forget_lane_call(id, k)
   unwant(id, k)
 end
 
--- Sends a unit again, by take.lua, once none of the calls that it waits for is outstanding.
+-- Lets take.lua send a unit again, unless a call that it waits for is outstanding.
 local function wake(id, name)
   local u = unit(id, name)
   if not u or not u.lane or u.s ~= 'waiting' then return end
@@ -151,8 +151,8 @@ local function wake(id, name)
   redis.call('ZADD', P .. 'parked', now, member(id, name))
 end
 
--- Nobody holds the unit any more. What its holder left open, nobody is to tell of: its entry could not be made, or a
--- defect came before it. Where it is told of after all, that is put right.
+-- Marks a unit as done, and releases it. Open attempts of its holder are closed as lost: their entries could not be written,
+-- or a defect prevented them. A report that comes later corrects the charge.
 local function unit_done(id, name, u)
   if u.s == 'running' then lose_attempts(id, name, u.t) end
   u.s = 'done'
@@ -161,7 +161,7 @@ local function unit_done(id, name, u)
   redis.call('ZREM', unclaimed(name), member(id, name))
 end
 
--- An attempt that counted as lost is reported after all.
+-- Takes back the loss of an attempt that was reported late.
 local function forget_loss(id, entry)
   redis.call('HINCRBY', key(id), 'unknown_costs', -1)
   redis.call('HINCRBY', P .. 'metrics', 'attempts' .. entry.labels .. '|lost', -1)
@@ -169,7 +169,7 @@ local function forget_loss(id, entry)
   if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'unknown_costs', -1) end
 end
 
--- Room. The bytes that records occupy are counted for the tenant, until the records are forgotten.
+-- Storage. The bytes of a tenant's records are counted until the records are deleted.
 local STORED = P .. 'stored'
 
 local function store(name, field, bytes)
@@ -178,7 +178,7 @@ local function store(name, field, bytes)
   if grown ~= 0 and redis.call('INCRBY', STORED, whole(grown)) <= 0 then redis.call('DEL', STORED) end
 end
 
--- Weighs a job's record and all that stands beside it.
+-- Counts the bytes of a job's record and of its other keys.
 local function weigh(id)
   local bytes = 0
   for _, name in ipairs({key(id), key(id, 'units'), key(id, 'calls'), key(id, 'memo'), key(id, 'events'),
@@ -189,8 +189,8 @@ local function weigh(id)
   store(key(id), 'bytes', bytes)
 end
 
--- Whether a submission has no room: {'full', limit, its value, the present use, what is asked for, ms until there may be
--- some}. The tenant's own limits come before those that hold for all: jobs that wait, and MiB that are occupied.
+-- Returns nothing if a submission has room, else {'full', limit, its value, present use, requested amount, ms until there may
+-- be room}. The tenant's own limits replace the general ones: maximum waiting jobs, and MiB of records.
 local function full(jobs, bytes, queued, stored)
   local own = redis.call('HMGET', P .. 'tenant', 'queued', 'stored')
   queued, stored = tonumber(own[1] or queued), tonumber(own[2] or stored) * 1048576
@@ -205,17 +205,18 @@ local function full(jobs, bytes, queued, stored)
   end
 end
 
--- Webhooks. WEBHOOKS has the tenant's endpoints by id (JSON). Beside each stand what it is owed about one subject (a job, a
--- batch, a budget), in order: a list, whose first message is tried at its time in 'due' and waits
--- since its time in 'since'; its figures; and its failures.
+-- Webhooks. WEBHOOKS has the tenant's endpoints by id (JSON). Each endpoint has its figures, its failures, and a list of
+-- messages for each subject (a job, a batch, a budget), in order. The first message of a list is tried at its time in
+-- 'due', and waits since its time in 'since'.
 local WEBHOOKS = P .. 'webhooks'
 
 local function webhook(endpoint, part)
   return P .. 'webhook:' .. endpoint .. (part and (':' .. part) or '')
 end
 
--- When senders look at the endpoint next: DUE has those of all tenants that are owed something, by time. A cluster may keep
--- it on another node and refuses it then; what is not in it is found by the look at all endpoints (workers/engine/webhooks.py).
+-- Sets the time at which senders look at the endpoint next: DUE lists the endpoints of all tenants with messages, by time. A
+-- cluster may keep DUE on another node and refuse this; senders find such endpoints when they look at all of them
+-- (workers/engine/webhooks.py).
 local function plan(endpoint)
   local first = redis.call('ZRANGE', webhook(endpoint, 'due'), 0, 0, 'WITHSCORES')[2]
   local name = string.match(P, '{(.+)}') .. '|' .. endpoint
@@ -229,7 +230,7 @@ local function plan(endpoint)
   return at
 end
 
--- A message is not delivered: it is kept among the failures, of which there are FAILURES at most.
+-- Gives up a message: it is kept among the failures, at most FAILURES of them.
 local function bury(endpoint, subject, message, why)
   local kept = {subject = subject, failed = whole(now)}
   for name, value in pairs(message) do kept[name] = value end
@@ -252,7 +253,7 @@ local function post(endpoint, subject, message)
   end
 end
 
--- The first message about a subject is over; the next is due.
+-- Removes the first message about a subject; the next one is due.
 local function take_off(endpoint, subject)
   redis.call('LPOP', webhook(endpoint, 'about:' .. subject))
   redis.call('HINCRBY', webhook(endpoint), 'queued', -1)
@@ -267,14 +268,15 @@ local function take_off(endpoint, subject)
   end
 end
 
--- A message with an id of its own, which every try at it has.
+-- Makes a message with an id, which is the same in all tries.
 local function message(kind, subject, data)
   local n = redis.call('INCR', WEBHOOKS .. ':made')
   local id = 'msg_' .. string.sub(redis.sha1hex(P .. subject .. '|' .. whole(now) .. '|' .. n), 1, 28)
   return {id = id, type = kind, at = whole(now), data = data, tries = 0}
 end
 
--- Tells the tenant's endpoints that want to know. Without endpoints that is one look; `data` makes what they are told.
+-- Queues a message for each endpoint of the tenant that wants this kind. `data` returns its content. Without endpoints this
+-- costs one read.
 local function announce(kind, subject, data)
   local made
   for _, raw in ipairs(redis.call('HVALS', WEBHOOKS)) do
@@ -288,7 +290,7 @@ local function announce(kind, subject, data)
   end
 end
 
--- The batch has ended if each of its rows has; no row of a cancelled one is submitted any more.
+-- Announces the end of a batch, once all of its rows have ended. A cancelled batch gets no more rows.
 local function announce_batch(batch)
   local name = P .. 'batch:' .. batch
   local told = redis.call('HMGET', name, 'total', 'rejected', 'cancelled', 'known_nano', 'unknown_costs')
@@ -306,7 +308,7 @@ local function announce_batch(batch)
   end)
 end
 
--- `status` is that of the answer, nil where there is none.
+-- Announces the end of a job. `status`: of the answer; nil if there is none.
 local function announce_end(id, state, status)
   if redis.call('EXISTS', WEBHOOKS) == 0 then return end
   local batch = get(id, 'batch')
@@ -319,8 +321,8 @@ local function announce_end(id, state, status)
   if batch then announce_batch(batch) end
 end
 
--- The end of a job. What is needed for another try is kept until the record expires. Units that still run keep
--- their leases: what they have sent is let settle, or lost when the lease ends.
+-- Ends a job. Data for another try are kept until the record expires. Running units keep their leases: their open calls
+-- are settled, or lost when the lease ends.
 local function finalize(id, state, field, payload, status)
   local units = redis.call('HGETALL', key(id, 'units'))
   for i = 1, #units, 2 do
@@ -334,7 +336,7 @@ local function finalize(id, state, field, payload, status)
   if state == 'succeeded' then
     redis.call('DEL', key(id, 'memo'), key(id, 'unusable'))
   end
-  -- what is in a provider's batch comes back, and is settled then
+  -- calls in a provider's batch are settled when it ends
   local calls = redis.call('HGETALL', key(id, 'lane'))
   for i = 1, #calls, 2 do
     if not cjson.decode(calls[i + 1]).a then forget_lane_call(id, calls[i]) end
@@ -359,14 +361,14 @@ local function running(id)
   return false
 end
 
--- A cancelled job ends when what was on its way has settled.
+-- Ends a cancelled job, once its calls in flight are settled.
 local function settle_cancel(id)
   if get(id, 'state') == 'cancelling' and not running(id) then
     finalize(id, 'cancelled')
   end
 end
 
--- The unit if the caller still holds it; else nil and why not. A unit whose job is over is let go.
+-- Returns the unit if the caller still holds it, else nil and the reason. The unit of a job that has ended is released.
 local function held(id, name, token)
   local state = get(id, 'state')
   if not state then return nil, 'gone' end
@@ -379,9 +381,9 @@ local function held(id, name, token)
   return u
 end
 
--- Nobody asks with the tickets of a unit that is handed back, and whoever stands behind one would wait for it. A call
--- that had come to its turn for money has the same place again when it asks within two minutes: else dear calls, for
--- which others have to end, would never be made.
+-- Takes the tickets of a requeued unit out of their queues: tickets behind them would wait for a unit that does not ask. A
+-- ticket that asks again within two minutes gets the same place back; otherwise expensive calls, which need other calls to
+-- end first, would never be made.
 local function step_out(id, name)
   local own = member(id, name) .. '|'
   for _, q in ipairs({queue(), queue(id), P .. 'rates:queue'}) do

@@ -1,4 +1,4 @@
--- Nothing more is sent for the job; what is on its way is let settle. ARGV: now, id
+-- Cancels a job: starts no new calls; calls in flight are still settled. ARGV: now, id
 local id = ARGV[2]
 local state = get(id, 'state')
 if not state then return {'gone'} end

@@ -1,5 +1,5 @@
--- From now on no row is submitted for the batch. Its jobs are cancelled by cancel.lua, one by one. A batch whose rows
--- have all ended stays as it is. ARGV: now, id
+-- Cancels a batch: no more rows are submitted for it. cancel.lua cancels its jobs, one by one. A batch whose rows have all
+-- ended stays as it is. ARGV: now, id
 local name = P .. 'batch:' .. ARGV[2]
 if redis.call('HEXISTS', name, 'digest') == 0 then return {'gone'} end
 local ended = tonumber(redis.call('HGET', name, 'rejected'))

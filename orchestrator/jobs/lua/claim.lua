@@ -1,10 +1,10 @@
--- A worker claims the unit of a message.
+-- Claims the unit of a message for a worker.
 -- ARGV: now, id, unit, delivery (unique to this delivery), worker, lease in ms
 local id, name, delivery, worker = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lease = tonumber(ARGV[6])
 
--- What the work needs, in the same step: token, milliseconds that are left and were given, request, whether there is
--- nothing to replay, how often it was requeued, its batch, and what the unit reads.
+-- Returns the data that the work needs, in the same step: token, milliseconds until the deadline, milliseconds from
+-- submission to deadline, request, '1' if there is nothing to replay, number of requeues, batch, and the unit's input.
 local function claimed(u, token, fresh)
   local left = tonumber(get(id, 'deadline')) - now
   local said = {'claimed', token, left, get(id, 'patience'), get(id, 'request'),
@@ -31,8 +31,8 @@ if state == 'cancelling' then
   return {'over', get(id, 'state')}
 end
 if u.s == 'running' then
-  if u.d == delivery then return claimed(u, u.t) end  -- the reply to this very claim was lost
-  return {'held'}  -- if its holder is lost, the sweep finds out and sends the unit again
+  if u.d == delivery then return claimed(u, u.t) end  -- this claim was made before, and its reply was lost
+  return {'held'}  -- if its holder dies, the sweep sends the unit again
 end
 local token = redis.call('HINCRBY', key(id), 'token', 1)
 redis.call('ZREM', unclaimed(name), member(id, name))

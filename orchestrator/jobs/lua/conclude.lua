@@ -1,4 +1,4 @@
--- The end of a unit that ends its job.
+-- Ends a unit, and its job.
 -- ARGV: now, id, unit, token, state (succeeded, failed or expired), payload (JSON), status of an answer or ''
 local id, name = ARGV[2], ARGV[3]
 local u, why = held(id, name, tonumber(ARGV[4]))

@@ -1,6 +1,6 @@
--- Writes down what was decided and, where the decision is for partitions, makes their units.
--- ARGV: now, id, token, decision (JSON), draft (JSON: what the answer's output needs of the retrieval),
--- calls that are planned, then one JSON a partition
+-- Records the decision; if it is for partitions, creates their units.
+-- ARGV: now, id, token, decision (JSON), draft (JSON: data of the retrieval for the answer's output),
+-- number of planned calls, then each partition (JSON)
 local id, token = ARGV[2], tonumber(ARGV[3])
 local u, why = held(id, 'answer', token)
 if not u then return {why} end
@@ -11,7 +11,7 @@ if get(id, 'state') == 'cancelling' then
 end
 redis.call('HSET', key(id), 'decision', ARGV[4], 'calls_planned', ARGV[6])
 local decision = cjson.decode(ARGV[4])
--- the second decision, where the first was refused to the last; null is no table
+-- the second decision, if all steps of the first were refused; null is no table
 if type(decision['then']) == 'table' then decision = decision['then'] end
 event(id, 'decided', {strategy = decision.dose.strategy, partitions = #ARGV - 6, calls = tonumber(ARGV[6])})
 local sent = {'decided'}

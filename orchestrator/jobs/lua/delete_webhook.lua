@@ -1,4 +1,4 @@
--- Deletes an endpoint of webhooks with all that it is owed. ARGV: now, id
+-- Deletes an endpoint of webhooks with all of its messages. ARGV: now, id
 if redis.call('HDEL', WEBHOOKS, ARGV[2]) == 0 then return 0 end
 for _, subject in ipairs(redis.call('ZRANGE', webhook(ARGV[2], 'due'), 0, -1)) do
   redis.call('DEL', webhook(ARGV[2], 'about:' .. subject))

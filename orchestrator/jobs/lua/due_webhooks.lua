@@ -1,2 +1,2 @@
--- The endpoints of all tenants that are owed a message now. KEYS[1] is their list. ARGV: now
+-- Returns the endpoints of all tenants with a message that is due. KEYS[1]: list of endpoints. ARGV: now
 return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)

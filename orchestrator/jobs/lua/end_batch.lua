@@ -1,4 +1,4 @@
--- Every row of a provider's batch has landed. ARGV: now, batch, ms for which its record is kept
+-- Ends a provider's batch, if all of its rows have landed. ARGV: now, batch, ms for which its record is kept
 local batch = P .. 'lane:batch:' .. ARGV[2]
 if redis.call('HLEN', batch .. ':rows') > 0 then return 'open' end
 redis.call('ZREM', SENT, ARGV[2])

@@ -1,9 +1,9 @@
--- Keeps what a user says of a succeeded job's answer, in place of what was said before, and lets a copy of the Q-table
--- that decided learn from it: counts and sums, in whole numbers, so that nothing is left of what is taken back.
--- ARGV: now, id, what is said (JSON), what a table learns of it (JSON: table, state, keep, score and shown, the last three
--- in millionths; or '')
+-- Stores a user's feedback on the answer of a succeeded job, and replaces earlier feedback. A copy of the Q-table that
+-- decided learns from it: counts and sums are whole numbers, so replaced feedback leaves no trace.
+-- ARGV: now, id, feedback (JSON), lesson for the table (JSON: table, state, keep, score and shown, the last three in
+-- millionths; or '')
 local id = ARGV[2]
-if get(id, 'state') ~= 'succeeded' then return 'gone' end  -- nothing comes after success but the end of the record
+if get(id, 'state') ~= 'succeeded' then return 'gone' end  -- a succeeded job does not change until its record is deleted
 
 local function learn(raw, sign)
   if raw == '' then return end

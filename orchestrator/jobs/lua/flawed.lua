@@ -1,4 +1,4 @@
--- The reply to a call from a provider's batch cannot be used, as its reader found: that is seen with its schema alone.
+-- Marks the reply to a call in a provider's batch as unusable: only the unit that reads it, with the schema, can see that.
 -- ARGV: now, id, key of the call, error
 local id, k = ARGV[2], ARGV[3]
 for _, raw in ipairs(redis.call('HVALS', key(id, 'calls'))) do

@@ -1,5 +1,5 @@
--- A row of a provider's batch whose attempt is settled: its call is done, wanted again, or has failed.
--- ARGV: now, batch, attempt, 'done', 'again' or 'failed', why it failed (JSON) or ''
+-- Lands a row of a provider's batch after its attempt was settled: the call is done, wanted again, or has failed.
+-- ARGV: now, batch, attempt, 'done', 'again' or 'failed', reason of the failure (JSON) or ''
 local batch, attempt = P .. 'lane:batch:' .. ARGV[2], ARGV[3]
 local raw = redis.call('HGET', batch .. ':rows', attempt)
 if not raw then return 'unknown' end

@@ -1,3 +1,3 @@
--- Lists a tenant, by the server's clock. KEYS[1] is the list itself, no tenant's prefix. ARGV: now, tenant
+-- Lists a tenant, by the server's clock. KEYS[1]: the list itself, not a tenant's prefix. ARGV: now, tenant
 redis.call('ZADD', P, now, ARGV[2])
 return 'listed'

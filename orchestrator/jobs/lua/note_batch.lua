@@ -1,5 +1,5 @@
--- Writes down how far a provider's batch is, and when to look at it next; nothing where it is in another state by now.
--- ARGV: now, batch, state that it has, ms until then, fields (JSON object of strings)
+-- Records the progress of a provider's batch and the time of the next look, unless its state has changed.
+-- ARGV: now, batch, expected state, ms until the next look, fields (JSON object of strings)
 local batch = P .. 'lane:batch:' .. ARGV[2]
 local state = redis.call('HGET', batch, 'state')
 if state ~= ARGV[3] then return state or 'gone' end

@@ -1,12 +1,12 @@
--- Before a model is called: may it be, is there money for its worst case, and which number has the call?
--- A call that has its reply by now, as that of a worker which was taken for lost came late, is not sent: the reply is returned.
--- ARGV: now, id, unit, token, opening (JSON), nano-dollars that it may cost
+-- Opens an attempt before a model is called: checks the claim, reserves the worst case, and numbers the call. If the call
+-- has a reply by now, such as a late one of a worker that was presumed dead, returns that instead.
+-- ARGV: now, id, unit, token, opening (JSON), maximum cost in nano-dollars
 local id, name = ARGV[2], ARGV[3]
 local entry = cjson.decode(ARGV[5])
-local known = redis.call('HGET', key(id, 'calls'), entry.id)  -- the reply to this very opening was lost
+local known = redis.call('HGET', key(id, 'calls'), entry.id)  -- this opening was made before, and its reply was lost
 local ticket = id .. '|' .. name .. '|' .. entry.key
 
--- It is not sent, so nothing of it may stay in the account.
+-- Removes the attempt from the account, as it is not sent.
 local function refuse(word, more)
   if known then
     redis.call('HDEL', key(id, 'calls'), entry.id)
@@ -24,7 +24,7 @@ if now >= tonumber(get(id, 'deadline')) then return refuse('expired') end
 local reply = redis.call('HGET', key(id, 'memo'), entry.key)
 if reply then return refuse('answered', reply) end
 if known then return {'opened', cjson.decode(known).call} end
--- a call's number is given when it is sent, not while it waits for money
+-- a call gets its number when it is sent, not while it waits for money
 local first = type(entry.call) ~= 'number'
 if first then entry.call = tonumber(get(id, 'calls') or 0) + 1 end
 entry.unit, entry.token, entry.job = name, u.t, id

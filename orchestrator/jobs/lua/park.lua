@@ -1,7 +1,7 @@
--- A worker hands back a unit that waits for headroom: another's work may go on in its place. It is sent again by
--- take.lua, in turn with the other tenants' work. What it was given replies to is kept, and replayed.
--- ARGV: now, id, unit, token, ms until it may be sent again, '1' if all that the tenant has would have to wait as long,
--- ms by which that grows with each of the tenant's units that are parked, up to a number
+-- Parks a unit that waits for budget, so that another unit can use its place in the worker. take.lua sends it again, in turn
+-- with the other tenants' work. Its replies are kept, and replayed.
+-- ARGV: now, id, unit, token, ms until it may be sent again, '1' if all of the tenant's units must wait as long,
+-- additional ms for each parked unit of the tenant, maximum of these additional ms
 local id, name, pause = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return {why} end

@@ -1,9 +1,9 @@
--- Lists the tenant's endpoints that are owed messages for the senders, and returns those that are owed one now. ARGV: now,
--- the ms for which an endpoint is held at most, or a message that was never tried.
+-- Lists the tenant's endpoints with messages for the senders, and returns those with a message that is due. ARGV: now,
+-- maximum ms for which an endpoint, or a message that was never tried, is held.
 local latest = now + tonumber(ARGV[2])
 
--- What is set for a later time was set before the clock was put back: a hold is over, and a message that was never tried
--- is due now. Further tries come when their time has come again.
+-- Corrects times that were set before the clock was put back: ends holds that are too long, and makes messages due that
+-- were never tried. Further tries keep their times.
 local function bring_back(id)
   if tonumber(redis.call('HGET', webhook(id), 'hold') or 0) > latest then redis.call('HDEL', webhook(id), 'hold') end
   local due = webhook(id, 'due')
@@ -18,7 +18,7 @@ for _, id in ipairs(redis.call('HKEYS', WEBHOOKS)) do
   bring_back(id)
   local at = plan(id)
   if at and at <= now then found[#found + 1] = id end
-  -- a process of the version before delivers a message and leaves its time
+  -- processes of the previous version deliver a message without removing its time
   local first = redis.call('ZRANGE', webhook(id, 'since'), 0, 0)[1]
   while first and redis.call('EXISTS', webhook(id, 'about:' .. first)) == 0 do
     redis.call('ZREM', webhook(id, 'since'), first)

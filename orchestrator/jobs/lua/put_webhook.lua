@@ -1,5 +1,5 @@
 -- Creates or changes an endpoint of webhooks.
--- ARGV: now, id, the endpoint (JSON), the one that it replaces (JSON) or '', endpoints at most
+-- ARGV: now, id, the endpoint (JSON), the one that it replaces (JSON) or '', maximum number of endpoints
 local known = redis.call('HGET', WEBHOOKS, ARGV[2]) or ''
 if known == ARGV[3] then return 'put' end  -- the reply to this was lost
 if known ~= ARGV[4] then return 'changed' end

@@ -1,4 +1,4 @@
--- Queues failures of an endpoint again, oldest first, and enables it. ARGV: now, id, messages at most
+-- Queues failures of an endpoint again, oldest first, and enables it. ARGV: now, id, maximum number of messages
 local known = redis.call('HGET', WEBHOOKS, ARGV[2])
 if not known then return -1 end
 local endpoint = cjson.decode(known)

@@ -1,4 +1,4 @@
--- A worker hands back what it does not finish. ARGV: now, id, unit, token, '1' if that counts
+-- Requeues a unit that a worker does not finish. ARGV: now, id, unit, token, '1' if the requeue is counted
 local id, name = ARGV[2], ARGV[3]
 local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return {why} end

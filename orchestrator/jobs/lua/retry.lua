@@ -1,6 +1,6 @@
--- Another try for a job that failed, expired or was cancelled. What was paid for is replayed, but for
--- replies that could not be used: those would fail it again.
--- ARGV: now, id, patience in ms, nonce of this very retry
+-- Retries a job that failed, expired or was cancelled. Paid replies are replayed, except unusable ones, which would fail the
+-- job again.
+-- ARGV: now, id, patience in ms, nonce of this retry
 local id = ARGV[2]
 local state = get(id, 'state')
 if not state then return {'gone'} end
@@ -13,7 +13,7 @@ lose_attempts(id)
 redis.call('DEL', key(id, 'unusable'), key(id, 'units'), key(id, 'context'), key(id, 'extractions'))
 redis.call('HDEL', key(id), 'error', 'result', 'ended', 'started', 'decision', 'draft', 'partitions', 'read',
   'unread', 'calls_planned')
--- tokens up to here are of earlier tries
+-- tokens up to this one belong to earlier tries
 redis.call('HSET', key(id), 'retry', ARGV[4], 'losses', 0, 'deadline', now + tonumber(ARGV[3]), 'tried', get(id, 'token'))
 redis.call('ZREM', P .. 'dead', id)
 redis.call('ZREM', P .. 'retention', id)

@@ -1,12 +1,12 @@
--- Reserves the worst cases of wanted calls, and writes down the provider's batch that they go into before it is created
--- there. A call that does not fit now stays wanted; one that never will has failed. What is reserved has no lease: whoever
--- watches the batch settles it. ARGV: now, batch, its record (JSON object of strings), ms within which the caller creates
--- it, then of each call: its opening (JSON, with job), and nano-dollars that it may cost.
--- Returns the attempts that are to be sent, the refusal of a call that has to wait (JSON) or '', and the numbers
--- of those that have failed and that were wanted no more.
+-- Reserves the worst cases of wanted calls, and records their batch before it is created at the provider. A call without
+-- room in the budget now stays wanted; a call that no limit allows has failed. These reservations have no lease: the process
+-- that watches the batch settles them. ARGV: now, batch, its record (JSON object of strings), ms within which the caller
+-- creates it, then of each call: its opening (JSON, with job), and its maximum cost in nano-dollars.
+-- Returns the attempts to send, the refusal of a call that must wait (JSON) or '', the number of failed calls, and the
+-- number of calls that are no longer wanted.
 local batch = P .. 'lane:batch:' .. ARGV[2]
 local told = redis.call('HGET', batch, 'waits')
-if told then return {redis.call('HKEYS', batch .. ':rows'), told, 0, 0} end  -- the reply to this very call was lost
+if told then return {redis.call('HKEYS', batch .. ':rows'), told, 0, 0} end  -- this script ran before, and its reply was lost
 local rows, waits, busy, failed, gone = {}, '', false, 0, 0
 for i = 5, #ARGV, 2 do
   local entry = cjson.decode(ARGV[i])
@@ -37,7 +37,7 @@ for i = 5, #ARGV, 2 do
     elseif reply[1] == 'busy' then
       leave(ticket, id)
       waits = cjson.encode(reply)
-      -- one job's cap says nothing of the others'
+      -- the cap of one job does not limit other jobs
       busy = reply[2] ~= 'job'
     else
       c.e = cjson.encode({refused = reply, asked = ARGV[i + 1]})

@@ -1,12 +1,12 @@
--- What became of a try at a message. ARGV: now, endpoint, subject, id of the message, 'delivered', 'again', 'failed',
+-- Records the result of a try at a message. ARGV: now, endpoint, subject, id of the message, 'delivered', 'again', 'failed',
 -- 'gone' (the endpoint wants no more) or 'unknown' (not tried: a newer version knows its type), ms until the next try,
--- status of HTTP or '', why it was not delivered, and the ms for which a first failure in a row holds the endpoint's
--- other messages, doubled by each further one, at most
+-- HTTP status or '', reason of the failure, ms for which a first failure holds the endpoint's other messages (doubled by
+-- each further failure in a row), and the maximum of that
 local id, subject, said = ARGV[2], ARGV[3], ARGV[5]
 local endpoint, list = redis.call('HGET', WEBHOOKS, id), webhook(id, 'about:' .. subject)
 local raw = redis.call('LINDEX', list, 0)
 local made = raw and cjson.decode(raw)
-if not endpoint or not made or made.id ~= ARGV[4] then return 'over' end  -- another sender was quicker, or it is deleted
+if not endpoint or not made or made.id ~= ARGV[4] then return 'over' end  -- another sender was faster, or it is deleted
 local stats = webhook(id)
 
 local function later()

@@ -1,13 +1,13 @@
--- Creates a job, or finds the one that the idempotency key stands for.
--- ARGV: now, id, record (JSON object of strings), idempotency key or '', digest, batch or '', model, nano-dollars that a
--- first call costs at the least, or '' where that is found out later, the job's own cap in nano-dollars or '', and the
--- limits of tenants without their own: jobs that wait, and MiB of records
+-- Creates a job, or finds the job of the idempotency key.
+-- ARGV: now, id, record (JSON object of strings), idempotency key or '', digest, batch or '', model, minimum cost of a
+-- first call in nano-dollars or '' (checked later), the job's own cap in nano-dollars or '', and the limits of tenants
+-- without their own: waiting jobs, and MiB of records
 local id, record, idem, digest, batch = ARGV[2], cjson.decode(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 if redis.call('EXISTS', key(id)) == 1 then
-  return {'existing', id}  -- this very submission, sent again after a lost reply
+  return {'existing', id}  -- the same submission, repeated after a lost reply
 end
 if batch ~= '' and redis.call('EXISTS', P .. 'batch:' .. batch) == 0 then
-  return {'gone', batch}  -- its submission took so long that it was forgotten: nothing must be counted in it
+  return {'gone', batch}  -- its submission took so long that the batch was deleted: nothing must be counted in it
 end
 if idem ~= '' then
   local known = redis.call('HMGET', P .. 'idem:' .. idem, 'job', 'digest')

@@ -1,10 +1,10 @@
--- Finds units without a live worker. ARGV: now, losses that a unit may have, error (JSON) for a job that has
--- one with more, error (JSON) for one whose deadline passed, then the times before which unclaimed units of
--- the jobs' and of the calls' queue must have been lost by the broker, whether leases may be taken for over
--- ('1' or '0'), a lease in ms, and whether the clock was put back lately ('1' or '0').
--- Returns the units that are to be sent again, and what happened to jobs (JSON).
+-- Finds units without a live worker. ARGV: now, maximum losses of a unit, error (JSON) of a job with a unit that has more,
+-- error (JSON) of a job after its deadline, the times before which unclaimed units of the jobs' and of the calls' queue must
+-- have been lost by the broker, '1' if ended leases count and '0' if not, a lease in ms, and '1' if the clock was put back
+-- lately, else '0'.
+-- Returns the units to send again, and the events of jobs (JSON).
 local MINUTE = 60000
-local LIMIT = 500  -- a sweep is one script, and holds up everybody else
+local LIMIT = 500  -- a sweep is one script, and a script blocks Redis
 local found = {}
 
 local function again(id, name, u)
@@ -12,8 +12,7 @@ local function again(id, name, u)
   found[#found + 1] = member(id, name)
 end
 
--- After the clock was put back, what is set for a time lies ahead of it by as much more: it is set for the latest time that
--- it could be set for now.
+-- Corrects times that are too late after the clock was put back: each becomes the latest time that could be set now.
 local function bring_back(name, most)
   for _, m in ipairs(redis.call('ZRANGEBYSCORE', name, '(' .. whole(now + most), '+inf', 'LIMIT', 0, LIMIT)) do
     redis.call('ZADD', name, now + most, m)
@@ -77,9 +76,9 @@ for queue, cutoff in pairs({jobs = ARGV[5], calls = ARGV[6]}) do
   end
 end
 
-lose_expired()  -- what runs that are no jobs reserved
+lose_expired()  -- reservations of runs that are not jobs
 
--- What is freed takes as long as there were rows, so it is freed beside the scripts.
+-- Deletes a batch. The time that this takes grows with its rows, so memory is freed in the background (UNLINK).
 local function forget_batch(id)
   local name, listed = P .. 'batch:' .. id, place(id)
   store(name, 'bytes', 0)
@@ -104,13 +103,13 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, '
   end
 end
 
--- batches that may be forgotten from now on: at once, or with the last of their jobs
+-- batches that may be deleted from now on: at once, or with the last of their jobs
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'batches', '-inf', now, 'LIMIT', 0, LIMIT)) do
   redis.call('ZREM', P .. 'batches', id)
   if tonumber(redis.call('HGET', P .. 'batch:' .. id, 'kept') or 0) <= 0 then forget_batch(id) end
 end
 
--- what was found first may have been ended by what was found later: another unit's losses, the deadline
+-- a unit in found may have ended since: by another unit's losses, or the deadline
 local sent = {}
 for _, m in ipairs(found) do
   local u = unit(split(m))

@@ -1,12 +1,12 @@
--- Takes what a tenant has to be sent to the broker next: a unit that was parked, else the job that has waited longest.
--- ARGV: now and, where tenants are to share the workers, how many jobs of it (and how many calls) the broker may hold
--- unclaimed, and how many of its units may wait for headroom at a time; both grow with what it has under way.
--- Says 'later' where it has something that is not to be sent now, and 'more' where it met only such as are not to be sent
--- at all, e.g. a batch that was cancelled: a script holds up everybody else.
+-- Takes a tenant's next unit for the broker: a parked unit, else the job that has waited longest.
+-- ARGV: now and, if tenants share the workers, the maximum of its unclaimed jobs (and of its unclaimed calls) in the broker,
+-- and the maximum of its units that wait for budget at a time; both grow with the number of its running units.
+-- Returns 'later' if no unit may be sent now, and 'more' if all entries that it read, 200 at most, were not to be sent at all,
+-- such as those of a cancelled batch: the caller repeats it, as a script blocks Redis.
 local PARKED = P .. 'parked'
 local lead, waiters = tonumber(ARGV[2] or ''), tonumber(ARGV[3] or '')
 
--- Tickets of a queue that somebody still asks with, up to a number.
+-- Counts the tickets of a queue whose calls still ask, up to a maximum.
 local function asking(name, most)
   local tickets = redis.call('ZRANGE', name, 0, most + 20)
   if #tickets == 0 then return 0 end
@@ -17,7 +17,7 @@ local function asking(name, most)
   return n
 end
 
--- Whether the workers have enough of this tenant's already.
+-- Returns whether the workers have enough units of this tenant.
 local function enough()
   local jobs, calls = redis.call('ZCARD', unclaimed('answer')), redis.call('ZCARD', unclaimed('extract'))
   local under_way = redis.call('ZCARD', P .. 'leases')
@@ -25,7 +25,7 @@ local function enough()
   if jobs >= most or calls >= most then return true end
   local places = math.max(waiters, math.floor(under_way / 4))
   local waiting = asking(queue(), places) + asking(P .. 'rates:queue', places)
-  -- what is sent beyond that would only hold workers' places, or be parked
+  -- more units would only occupy the workers' places, or be parked
   return waiting > 0 and waiting + jobs + calls >= places
 end
 
@@ -36,7 +36,7 @@ end
 
 if lead and enough() then return nothing() end
 
--- those that were begun come first
+-- parked units, which have begun, come first
 local due = redis.call('ZRANGEBYSCORE', PARKED, '-inf', now, 'LIMIT', 0, 200)
 for _, m in ipairs(due) do
   redis.call('ZREM', PARKED, m)
@@ -48,14 +48,14 @@ for _, m in ipairs(due) do
   end
 end
 if #due > 0 then return 'more' end
--- until then the tenant's minute is full: whatever it has would be turned away
+-- until then the tenant's minute is full: each unit would be refused
 if lead and now < tonumber(redis.call('GET', P .. 'parked:until') or 0) then return nothing() end
 
 for _ = 1, 200 do
   local id = redis.call('LPOP', P .. 'waiting')
   if not id then return nothing() end
   local u = get(id, 'state') == 'queued' and unit(id, 'answer')
-  -- a job that was tried again may stand in the list twice
+  -- a retried job may be in the list twice
   if u and not redis.call('ZSCORE', unclaimed('answer'), member(id, 'answer')) then
     dispatch(id, 'answer', u)
     return member(id, 'answer')

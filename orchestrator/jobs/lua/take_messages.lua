@@ -1,5 +1,5 @@
--- Takes messages of an endpoint that are due, for a while in which nobody else sends them.
--- ARGV: now, endpoint, ms of that while, messages at most, ms after which one is given up
+-- Takes due messages of an endpoint for a lease, during which no other process takes them.
+-- ARGV: now, endpoint, lease in ms, maximum number of messages, ms after which a message is given up
 -- Returns the endpoint (JSON) and for each message: its subject, message (JSON).
 local id = ARGV[2]
 local raw = redis.call('HGET', WEBHOOKS, id)

@@ -1,5 +1,5 @@
--- A batch was certainly not created: its reservations are released, and its calls are wanted again or have failed.
--- ARGV: now, batch, why they have failed (JSON) or ''
+-- Undoes a batch that was certainly not created: releases its reservations; its calls are wanted again, or have failed.
+-- ARGV: now, batch, reason of the failure (JSON) or ''
 local batch = P .. 'lane:batch:' .. ARGV[2]
 local state = redis.call('HGET', batch, 'state')
 if state ~= 'creating' then return state or 'gone' end

@@ -1,6 +1,5 @@
--- A worker hands back a unit whose calls are to go into a provider's batch, with these calls. It is sent again when they
--- have their replies, or have failed. ARGV: now, id, unit, token, tries that each call has at most, then of each call: its
--- key, and what is needed to send it (JSON)
+-- Parks a unit until its calls, which go into a provider's batch, have their replies or have failed; records these calls.
+-- ARGV: now, id, unit, token, maximum tries of each call, then of each call: its key, and the data to send it (JSON)
 local id, name, tries = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return {why} end
@@ -14,7 +13,7 @@ for i = 6, #ARGV, 2 do
   local k = ARGV[i]
   local c = lane_call(id, k)
   if redis.call('HEXISTS', key(id, 'memo'), k) == 0 and not (c and c.e) then
-    -- one that an earlier try of the job has sent is waited for, not sent twice
+    -- a call that an earlier try of the job has sent is not sent twice
     if not (c and c.a) then want(id, k) end
     c = c or {n = 0}
     c.u, c.x = name, tries

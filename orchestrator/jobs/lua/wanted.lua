@@ -1,8 +1,8 @@
--- Calls that are to go into a provider's batch now, in the order in which they came: none while few came lately.
--- None either while another worker collects, and for a while after a refusal: held.
--- ARGV: now, ms that a call waits for others, number of calls that do not wait, calls at most, ms for which no other worker
--- gets any.
--- Returns job, key and what is needed to send it (JSON) of each.
+-- Returns the wanted calls that go into a provider's batch now, oldest first. Returns none while the oldest still waits for
+-- others to share its batch, and none during a hold: while another worker collects, and for some time after a refusal.
+-- ARGV: now, ms that a call waits for others, number of calls that are sent without a wait, maximum number of calls, ms of
+-- the hold for other workers.
+-- Returns job, key and the data to send it (JSON) of each call.
 local first = redis.call('ZRANGE', WANTED, 0, 0, 'WITHSCORES')
 if not first[1] or now < tonumber(redis.call('GET', P .. 'lane:hold') or 0) then return {} end
 if redis.call('ZCARD', WANTED) < tonumber(ARGV[3]) and now - tonumber(first[2]) < tonumber(ARGV[2]) then return {} end

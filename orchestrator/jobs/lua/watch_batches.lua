@@ -1,5 +1,5 @@
--- Takes the provider's batches that are to be looked at now, for a while in which nobody else does.
--- ARGV: now, ms of that while, batches at most. Returns their records, and now.
+-- Takes providers' batches whose next look is due, for a lease, during which no other process takes them.
+-- ARGV: now, lease in ms, maximum number of batches. Returns their records, and now.
 local found = {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', SENT, '-inf', now, 'LIMIT', 0, ARGV[3])) do
   redis.call('ZADD', SENT, now + tonumber(ARGV[2]), id)

@@ -1,6 +1,6 @@
 -- A token bucket as one number: the time from which it would be full (GCRA).
--- KEYS[1] its key; ARGV: now (0: the server's clock), microseconds of one token, size, 'wait' or 'try'
--- Returns the microseconds until the token may be used; with 'try', a token that is not there yet is not taken.
+-- KEYS[1]: its key. ARGV: now (0: the server's clock), microseconds of one token, size, 'wait' or 'try'
+-- Returns the microseconds until the token may be used; 'try' takes no token that is not available yet.
 local now = tonumber(ARGV[1]) * 1000
 if now == 0 then
   local time = redis.call('TIME')

@@ -1,4 +1,4 @@
--- Reads hashes at one instant. A transaction would do so, too, but a full Redis refuses to queue even reads.
+-- Reads hashes at one instant. A transaction would do the same, but a full Redis refuses to queue even reads.
 local found = {}
 for i, key in ipairs(KEYS) do
   found[i] = redis.call('HGETALL', key)

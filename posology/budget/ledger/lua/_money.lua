@@ -1,11 +1,11 @@
--- What every script that touches money begins with. docs/concepts/money.md draws the keys.
+-- Library of all scripts that change money. docs/concepts/money.md lists the keys.
 --
--- KEYS[1] is the tenant's prefix, e.g. "posology:{acme}:". All keys of a tenant share its hash tag and so
--- one slot of a cluster; scripts build them from the prefix. ARGV[1] is the time in milliseconds, or 0 for
--- the server's own. MODELS, OTHER, QUEUED and REMEMBERED are written in front of this file.
+-- KEYS[1]: the tenant's prefix, e.g. "posology:{acme}:". All keys of a tenant share its hash tag and so
+-- one slot of a cluster; scripts build them from the prefix. ARGV[1]: time in milliseconds, or 0 for
+-- the server's clock. MODELS, OTHER, QUEUED and REMEMBERED are written in front of this file.
 --
--- Amounts are whole nano-dollars. A Lua number holds them exactly up to 2^53, that is nine million dollars, which
--- is the highest cap; in JSON they stand as strings, because cjson writes 14 digits.
+-- Amounts are whole nano-dollars. A Lua number is exact up to 2^53, that is nine million dollars, which
+-- is the highest cap; in JSON they are strings, because cjson writes 14 digits.
 local P = KEYS[1]
 local now = tonumber(ARGV[1])
 if now == 0 then
@@ -19,7 +19,7 @@ local BATCHED = P .. 'money:batched'
 local DAY = 86400000
 
 local function whole(n)
-  return string.format('%.0f', n + 0)  -- a zero that was negated has no sign then
+  return string.format('%.0f', n + 0)  -- adding 0 removes the sign of -0
 end
 
 -- The UTC date of a time: Hinnant's "civil from days".
@@ -36,7 +36,7 @@ local function date(ms)
   return string.format('%04d-%02d-%02d', y, m, d)
 end
 
--- When a window that holds now is over, ms.
+-- Returns the end of the current window of a scope, ms.
 local function resets(scope)
   if scope == 'day' then return whole((math.floor(now / DAY) + 1) * DAY) end
   if scope ~= 'month' then return '' end
@@ -45,12 +45,12 @@ local function resets(scope)
   return whole(t)
 end
 
--- The counters of one job, or of one run that is none. A job's record may be forgotten while a call of it is on its way.
+-- Key of the counters of one job, or of a run without a job. A job's record may be deleted while its call is in flight.
 local function purse(job)
   return P .. (string.sub(job, 1, 4) == 'job_' and 'job:' or 'run:') .. job
 end
 
--- Adds to what is reserved and what is spent, in every scope of a reservation.
+-- Adds to the reserved and spent amounts in every scope of a reservation.
 local function count(o, reserved, spent)
   for _, window in ipairs({'day:' .. o.day, 'month:' .. string.sub(o.day, 1, 7), 'total'}) do
     if reserved ~= 0 then redis.call('HINCRBY', MONEY, 'reserved:' .. window, whole(reserved)) end
@@ -63,8 +63,8 @@ local function count(o, reserved, spent)
   end
 end
 
--- The name under which figures of a model are kept. It is whatever a caller wrote: only one that has replied gets
--- figures of its own, and only as many as MODELS, once and for all, since no counter may fall.
+-- Returns the name of a model in the figures. Callers may write any name: only a model that has replied gets figures of its
+-- own, and at most MODELS of them, which stay, since no counter may fall.
 local function label(model, replied)
   local known = P .. 'money:models'
   if redis.call('SISMEMBER', known, model) == 1 then return model end
@@ -75,13 +75,13 @@ local function label(model, replied)
   return OTHER
 end
 
--- The service tier that an attempt is billed at, or was sent in where no reply named one.
+-- Returns the service tier at which an attempt is billed, or in which it was sent if no reply named one.
 local function tier(entry)
   local attempt = cjson.decode(entry)
   return type(attempt.served) == 'string' and attempt.served or attempt.tier
 end
 
--- What figures are kept by: |STAGE|STRATEGY|TIER|MODEL. A reservation or an entry of an earlier version has no tier.
+-- Labels of figures: |STAGE|STRATEGY|TIER|MODEL. A reservation or an entry of an earlier version has no tier.
 local function labels(o)
   return '|' .. o.stage .. '|' .. o.strategy .. '|' .. (o.tier and o.tier .. '|' or '') .. o.label
 end
@@ -91,7 +91,7 @@ local function figure(o, what, n)
   if n ~= 0 then redis.call('HINCRBY', P .. 'money:by:' .. o.day, what .. labels(o), whole(n)) end
 end
 
--- An entry of the ledger. What changed is in it, so that counters are the sum of the entries.
+-- Adds an entry to the ledger. It contains the changes, so that counters are the sums of the entries.
 local function enter(kind, id, o, reserved, spent, more)
   local fields = {'kind', kind, 'id', id, 'at', whole(now), 'job', o.job, 'day', o.day,
     'reserved', whole(reserved), 'spent', whole(spent)}
@@ -99,7 +99,7 @@ local function enter(kind, id, o, reserved, spent, more)
   redis.call('XADD', LEDGER, '*', unpack(fields))
 end
 
--- Waiting in turn. A queue is of the tenant's scopes or of one job's; who has not asked again for QUEUED ms has left.
+-- Waiting in turn. A queue belongs to the tenant's scopes or to one job's. A ticket that has not asked for QUEUED ms has left.
 local function queue(job)
   return job and (purse(job) .. ':queue') or (MONEY .. ':queue')
 end
@@ -111,10 +111,10 @@ local function leave(ticket, job)
   end
 end
 
--- How many stand before a ticket in a queue, after it has been put there where it was not.
+-- Puts a ticket into a queue, unless it is there, and returns the number of tickets before it.
 local function line_up(name, ticket)
   if not redis.call('ZSCORE', name, ticket) then
-    -- who was told to step aside for a while comes back to the same place
+    -- a ticket that step_out removed gets the same place back
     local left, last = redis.call('HGET', name .. ':left', ticket), redis.call('ZRANGE', name, -1, -1, 'WITHSCORES')
     redis.call('ZADD', name, left or (tonumber(last[2]) or 0) + 1, ticket)
     if left then redis.call('HDEL', name .. ':left', ticket) end
@@ -125,7 +125,7 @@ local function line_up(name, ticket)
   return redis.call('ZRANK', name, ticket)
 end
 
--- Whether somebody else who still waits is to be served first.
+-- Returns whether another ticket that still asks comes first.
 local function behind(name, ticket)
   for _ = 1, 100 do
     local first = redis.call('ZRANGE', name, 0, 0)[1]
@@ -147,7 +147,7 @@ local function wait(name, ticket, job, scope, cap, spent, reserved)
   return {'busy', scope, whole(cap or 0), whole(spent or 0), whole(reserved or 0), resets(scope), place}
 end
 
--- Whether a model may be used by the tenant: |openai:gpt-4o-mini|anthropic:*|
+-- Returns whether the tenant may use a model. models: such as |openai:gpt-4o-mini|anthropic:*|
 local function allowed(models, model)
   if not models or models == '' then return true end
   if string.find(model, '|', 1, true) then return false end
@@ -155,8 +155,8 @@ local function allowed(models, model)
   return string.find(models, '|' .. model .. '|', 1, true) or string.find(models, '|' .. provider .. ':*|', 1, true)
 end
 
--- What stands in the way of an amount before any call of it is sent: {'disabled'}, {'model'}, {'exhausted', …} or nil. And
--- the tenant's scopes that have a cap, as {scope, cap, spent, reserved}, and how many calls it may make at once.
+-- Returns the refusal of an amount before a call is sent: {'disabled'}, {'model'}, {'exhausted', …} or nil; the tenant's
+-- scopes that have a cap, each as {scope, cap, spent, reserved}; and the maximum number of its concurrent calls.
 local function admit(model, n)
   local caps = redis.call('HMGET', P .. 'tenant', 'disabled', 'models', 'calls', 'total', 'month', 'day')
   if caps[1] and caps[1] ~= '' then return {'disabled'} end
@@ -165,7 +165,7 @@ local function admit(model, n)
   local windows = {total = 'total', month = 'month:' .. string.sub(day, 1, 7), day = 'day:' .. day}
   for i, scope in ipairs({'total', 'month', 'day'}) do
     local cap = tonumber(caps[i + 3] or '')
-    if cap and n > 0 then  -- what is free waits for no money
+    if cap and n > 0 then  -- free calls do not wait for money
       local have = redis.call('HMGET', MONEY, 'spent:' .. windows[scope], 'reserved:' .. windows[scope])
       scopes[#scopes + 1] = {scope, cap, tonumber(have[1] or 0), tonumber(have[2] or 0)}
     end
@@ -178,12 +178,12 @@ local function admit(model, n)
   return nil, scopes, tonumber(caps[3] or '')
 end
 
--- Reserves in all scopes or in none. r: id, nano (string), job, model, stage, strategy, ticket, and lease (ms) where
--- nobody else looks after it, batch where it goes into a provider's batch; entry is the opening as JSON, as it is to stand in the ledger.
--- Returns {'reserved'}, or why not: {'exhausted' or 'busy', scope, cap, spent, reserved, when it resets, place},
+-- Reserves in all scopes or in none. r: id, nano (string), job, model, stage, strategy, ticket, lease (ms; only without a
+-- job), batch (true if the call goes into a provider's batch). entry: the opening for the ledger, JSON.
+-- Returns {'reserved'}, or the refusal: {'exhausted' or 'busy', scope, cap, spent, reserved, time of the reset, place},
 -- {'disabled'}, {'model'}.
 local function reserve(r, entry)
-  -- the reply to it was lost; where that took longer than the lease, it is charged already
+  -- it was reserved before, and the reply was lost; if its lease has ended since, it is charged already
   if redis.call('HEXISTS', OPEN, r.id) == 1 or redis.call('HEXISTS', LOST, r.id) == 1 then return {'reserved'} end
   local n, day = tonumber(r.nano), date(now)
   local refused, scopes, calls = admit(r.model, n)
@@ -197,7 +197,7 @@ local function reserve(r, entry)
     leave(r.ticket, r.job)
     return refused
   end
-  -- what is reserved may yet come free: wait, each in turn
+  -- reserved amounts may become free: wait in turn
   if mine and (mine[3] + mine[4] + n > cap or behind(queue(r.job), r.ticket)) then
     return wait(queue(r.job), r.ticket, r.job, unpack(mine))
   end
@@ -205,7 +205,7 @@ local function reserve(r, entry)
     if s[3] + s[4] + n > s[2] then return wait(queue(), r.ticket, r.job, unpack(s)) end
   end
   local under_way = calls and redis.call('HLEN', OPEN) - redis.call('SCARD', BATCHED)
-  -- what a provider does within a day keeps no connection
+  -- calls in a provider's batch use no connection
   if calls and not r.batch and under_way >= calls then
     return wait(queue(), r.ticket, r.job, 'calls', calls, 0, under_way)
   end
@@ -213,7 +213,7 @@ local function reserve(r, entry)
     return wait(queue(), r.ticket, r.job, 'turn')
   end
   local o = {nano = whole(n), day = day, job = r.job, stage = r.stage, strategy = r.strategy, model = r.model, entry = entry}
-  -- a full Redis refuses what grows if it comes first, and nothing once something is written: so this comes first
+  -- this write comes first: a full Redis refuses the first write of a script that needs memory, and no later one
   redis.call('HSET', OPEN, r.id, cjson.encode(o))
   leave(r.ticket, r.job)
   if r.batch then redis.call('SADD', BATCHED, r.id) end
@@ -223,18 +223,18 @@ local function reserve(r, entry)
   return {'reserved'}
 end
 
--- The cap of a new job or run: its own or the tenant's for each, whichever is lower. wanted is a string, '' for none.
+-- Sets the cap of a new job or run: its own or the tenant's cap of each job, the lower of both. wanted: string, '' for none.
 local function cap_purse(name, wanted)
   local own, most = tonumber(wanted), tonumber(redis.call('HGET', P .. 'tenant', 'job') or '')
   local cap = own and most and math.min(own, most) or own or most
   if cap then redis.call('HSET', name, 'cap_nano', whole(cap)) end
 end
 
--- What a reservation is worth when its end is known or has to be assumed: cost is nil where it is not known, and
--- then the bound is charged. entry is the whole attempt as JSON.
+-- Closes a reservation whose end is known or presumed. cost: nil if unknown; then the bound is charged. entry: the whole
+-- attempt, JSON.
 local function close(id, kind, outcome, cost, input, output, entry)
   local raw = redis.call('HGET', OPEN, id)
-  local was = nil  -- what it was taken for before
+  local was = nil  -- earlier charge of an attempt that was presumed lost
   if not raw then
     raw = redis.call('HGET', LOST, id)
     if not raw or kind == 'lose' then return 'gone' end
@@ -281,13 +281,13 @@ local function close(id, kind, outcome, cost, input, output, entry)
   return kind
 end
 
--- The process that reserved is gone: billed or not, nobody knows, so it counts as billed at its bound.
+-- Closes a reservation whose process is gone: its billing status is unknown, so its bound is charged.
 local function lose(id)
   return close(id, 'lose', 'lost', nil, 0, 0, nil)
 end
 
--- Charges reservations whose lease is over at their bounds, and returns their ids. What was lost so long ago that nobody
--- will tell of it any more is forgotten.
+-- Charges reservations whose lease has ended at their bounds, and returns their ids. Deletes losses that are so old that no
+-- report can come any more.
 local function lose_expired()
   local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, 500)
   for _, id in ipairs(ended) do
@@ -301,7 +301,7 @@ local function lose_expired()
   return ended
 end
 
--- It was never sent. Where it was taken for lost, that is put right.
+-- Releases a reservation whose call was never sent; corrects its charge if it was presumed lost.
 local function release(id)
   return close(id, 'release', 'released', 0, 0, 0, nil)
 end

@@ -1,6 +1,6 @@
--- Takes the first entries out of the ledger, and adds what they changed to the base, so that counters stay the sum of
--- both. ARGV: now, the last place that may be taken out, entries at most, and the link of the record at that place, ''
--- for a file without a chain. Returns how many, and the last one's place.
+-- Removes the oldest entries from the ledger, and adds their changes to the base, so that counters stay the sum of both.
+-- ARGV: now, last place to remove, maximum number of entries, and the link of the record at that place ('' for a file
+-- without a chain). Returns the number of removed entries, and the place of the last one.
 local BASE = MONEY .. ':base'
 local sums = {}  -- key → field → sum
 
@@ -10,7 +10,7 @@ local function add(name, field, n)
   sums[name][field] = (sums[name][field] or 0) + n
 end
 
--- What close() has added to the figures of a day; posology/budget/books/sums.py says the same.
+-- Adds to the base what close() added to the figures of a day; posology/budget/books/sums.py does the same.
 local function refigure(f, spent)
   local by = labels(f)
   local name = BASE .. ':by:' .. f.day
@@ -43,7 +43,7 @@ for i, entry in ipairs(entries) do
     add(BASE, 'reserved:' .. window, reserved)
     add(BASE, 'spent:' .. window, spent)
   end
-  -- in the record itself, so that it is forgotten with it
+  -- in the record itself, so that both are deleted together
   local name = purse(f.job)
   if redis.call('EXISTS', name) == 1 then
     add(name, 'base_reserved_nano', reserved)
@@ -56,8 +56,7 @@ for i, entry in ipairs(entries) do
   end
   if f.charged then refigure(f, spent) end
 end
--- Nothing is written before all is read, and this comes first: a full Redis lets a script go on that has begun with what
--- frees memory.
+-- Everything is read before this first write: a full Redis does not stop a script whose first write frees memory.
 redis.call('XDEL', LEDGER, unpack(places))
 local last = places[#places]
 redis.call('HSET', BASE, 'upto', last)
@@ -66,7 +65,7 @@ redis.call('HINCRBY', BASE, 'entries', #places)
 for name, fields in pairs(sums) do
   for field, n in pairs(fields) do redis.call('HINCRBY', name, field, whole(n)) end
 end
-for day in pairs(days) do redis.call('HINCRBY', BASE, 'spent:day:' .. day, 0) end  -- it has figures, whatever it cost
+for day in pairs(days) do redis.call('HINCRBY', BASE, 'spent:day:' .. day, 0) end  -- the day has figures, even if it cost nothing
 for id in pairs(closed) do redis.call('HDEL', BASE, 'open:' .. id) end
 for id, n in pairs(opened) do redis.call('HSET', BASE, 'open:' .. id, n) end
 return {#places, last}

@@ -1,4 +1,4 @@
--- Sets fields of a tenant's record, or takes them away where they are empty. ARGV: now, fields (JSON object of strings)
+-- Sets fields of a tenant's record, and removes those that are empty. ARGV: now, fields (JSON object of strings)
 if redis.call('HEXISTS', P .. 'tenant', 'created') == 0 then return 'gone' end
 for name, value in pairs(cjson.decode(ARGV[2])) do
   if value == '' then

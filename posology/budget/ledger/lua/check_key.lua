@@ -1,4 +1,4 @@
--- Whether a key is one of the tenant's now. ARGV: now, id of the key
+-- Checks whether an API key of the tenant is valid now. ARGV: now, id of the key
 local found = redis.call('HGET', P .. 'keys', ARGV[2])
 local expires = found and string.match(found, ':(%d*)$')
 if not found or (expires ~= '' and tonumber(expires) <= now) then return 'gone' end

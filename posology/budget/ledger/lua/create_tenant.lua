@@ -1,4 +1,4 @@
--- Creates a tenant with its first key, unless there is one. ARGV: now, id of the key, limits (JSON object of strings)
+-- Creates a tenant with its first key, unless it exists. ARGV: now, id of the key, limits (JSON object of strings)
 if redis.call('HEXISTS', P .. 'keys', ARGV[2]) == 1 then return 'created' end  -- the reply to it was lost
 if redis.call('HEXISTS', P .. 'tenant', 'created') == 1 then return 'exists' end
 redis.call('DEL', P .. 'tenant', P .. 'keys')

@@ -1,5 +1,5 @@
--- Extends leases of reservations that are open still; a longer one stays. ARGV: now, lease in ms, then ids. Returns how
--- many.
+-- Extends leases of open reservations; a later end stays. ARGV: now, lease in ms, then ids. Returns the number of open
+-- reservations among them.
 local n = 0
 for i = 3, #ARGV do
   if redis.call('ZSCORE', LEASES, ARGV[i]) then

@@ -1,7 +1,7 @@
--- Waits in turn for the tenant's minute: requests and tokens, in a queue of their own. ARGV: now, ticket, and
--- 'ask': says {how many are served before it, '1' if it stood in the queue, what was granted to it before and kept}, and
--- puts it there if some are served before and nothing is kept; 'wait': puts it there, and says the same; 'leave'; 'keep',
--- what was granted, and for how many ms.
+-- Queue of tickets for the tenant's minute (requests and tokens). ARGV: now, ticket, and one of
+-- 'ask': returns {number of tickets before it, '1' if it was in the queue, its kept grant or ''}, and adds it to the queue if
+-- others come first and it has no grant; 'wait': adds it, and returns the same; 'leave': removes it; 'keep', grant, ms: keeps
+-- a grant for some ms ('' deletes it).
 local name, ticket = P .. 'rates:queue', ARGV[2]
 local granted = P .. 'rates:granted:' .. ticket
 if ARGV[3] == 'keep' then

@@ -1,7 +1,7 @@
--- What stands in some keys, and how far the ledger is at that instant. A script, since a full Redis takes no MULTI.
+-- Reads some keys and the end of the ledger at one instant. It is a script, since a full Redis refuses MULTI.
 -- ARGV: now, commands (JSON: a list of [name, key below the prefix, …]).
--- Returns the place of the last entry or '', that of the last one in the archive or '', how often counters were put
--- right, and the replies.
+-- Returns the place of the last entry or '', that of the last archived one or '', the number of repairs of counters, and
+-- the replies.
 local found = {}
 for i, command in ipairs(cjson.decode(ARGV[2])) do
   local name, key = table.remove(command, 1), table.remove(command, 1)

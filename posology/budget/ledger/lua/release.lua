@@ -1,2 +1,2 @@
--- ARGV: now, id
+-- Releases a reservation whose call was never sent. ARGV: now, id
 return release(ARGV[2])

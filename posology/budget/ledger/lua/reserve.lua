@@ -1,5 +1,5 @@
--- ARGV: now, reservation (JSON: id, nano, job, model, stage, strategy, ticket, lease in ms), the opening (JSON), cap of the
--- run in nano-dollars or '', ms for which the run's counters are kept
+-- Reserves the worst case of a call. ARGV: now, reservation (JSON: id, nano, job, model, stage, strategy, ticket, lease in
+-- ms), the opening (JSON), cap of the run in nano-dollars or '', ms for which the run's counters are kept
 local r = cjson.decode(ARGV[2])
 if string.sub(r.job, 1, 4) ~= 'job_' then
   local name = purse(r.job)

@@ -1,5 +1,5 @@
--- Gives a tenant another key and ends those that it has, now or after a while; none that ends earlier gets more time.
--- ARGV: now, id of the new key, ms for which the others go on. Returns {'rotated', id, when it ends in ms, …} or {'gone'}.
+-- Gives a tenant a new key, and ends its other keys, now or after an overlap; a key that ends earlier gets no more time.
+-- ARGV: now, id of the new key, overlap in ms. Returns {'rotated', id of an old key, its end in ms, …} or {'gone'}.
 local KEYS_OF, new, grace = P .. 'keys', ARGV[2], tonumber(ARGV[3])
 if redis.call('HEXISTS', P .. 'tenant', 'created') == 0 then return {'gone'} end
 local said = {'rotated'}

@@ -1,2 +1,2 @@
--- Settles reservations whose lease is over at their bounds. ARGV: now. Returns their ids.
+-- Settles reservations whose lease has ended at their bounds. ARGV: now. Returns their ids.
 return lose_expired()
