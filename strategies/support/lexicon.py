@@ -174,7 +174,7 @@ _STUDY = (
 )
 #: how a sentence begins that says what a study set out to find
 _ASKS = (
-    r"\W*(?:(?:background|objectives?|aims?|purpose|introduction|context)\b\W*)*(?:"
+    r"(\W*(?:(?:background|objectives?|aims?|purpose|introduction|context)\b\W*)*)(?:"
     rf"to (?:\w+ly )?(?:{_STUDY}|stud|identif|develop|understand|know|see|learn|report|confirm|demonstrat|show)\w*|"
     r"(?:the |our )?(?:\w+ )?(?:aim|objective|purpose|goal)s? (?:of|was|were|is|are)\b|"
     r"(?:the authors?|we|(?:this|the (?:present|current)|our) \w+)(?: (?:was|were))? "
@@ -194,9 +194,10 @@ _ASKED = (
 
 def only_asks(claim: str, sentence: str) -> bool:
     """Return whether a sentence says what a study set out to find, and a claim says that it is so."""
+    asks = re.match(_ASKS, sentence, re.IGNORECASE)
     return (
-        re.match(_ASKS, sentence, re.IGNORECASE) is not None
+        asks is not None
         # behind a heading such as "AIM."
-        and re.search(_FOUND, sentence[5:]) is None
+        and re.search(_FOUND, sentence[asks.end(1) :]) is None
         and re.search(_ASKED, claim, re.IGNORECASE) is None
     )

@@ -108,8 +108,13 @@ def opposes(claim: str, sentence: str) -> frozenset[Rule]:
         )
         if wanted and there and not wanted & there
     }
-    stated = [one for one in figures(uncited(claim)) if one.size not in _CONFIDENCE]
-    units = {one.unit for one in figures(sentence) if one.size not in _CONFIDENCE}
+    there = [one for one in figures(sentence) if one.size not in _CONFIDENCE]
+    stated = [
+        one
+        for one in figures(uncited(claim))
+        if one.size not in _CONFIDENCE and not _vague(one, claim, there)
+    ]
+    units = {one.unit for one in there}
     if any(one.unit in units for one in stated) and not any_stated(claim, sentence):
         found.add(Rule.NUMBER)
     alike = parallels(claim, sentence)

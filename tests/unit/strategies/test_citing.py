@@ -20,6 +20,7 @@ from prompts.sentences import fence_numbered
 from strategies.briefcontext.strategy import BriefContext
 from strategies.citing import Claim, bear_out, cite, named, state
 from strategies.direct import Direct
+from strategies.support.lexicon import only_asks
 from tests.support.tasks import task_of
 
 TRIAL = Passage(
@@ -523,3 +524,30 @@ def test_a_bare_yes_needs_a_sentence_on_the_question() -> None:
         one.quote
         for one in cite(replace(claim, names=["2.1", "2.2"]), whole(TRIAL, OTHER)).citations
     ] == ["Mortality fell by 35% with clopidogrel."]
+
+
+@pytest.mark.parametrize(
+    ("claim", "cited"),
+    [
+        ("Mortality fell in two of the groups.", 1),
+        ("Mortality fell in 2 of the groups.", 0),
+    ],
+)
+def test_a_small_number_in_words_costs_no_sentence_its_place(claim: str, cited: int) -> None:
+    shown = whole(Passage(id="n:3", text="Mortality fell in the 40 groups."))
+    assert len(cite(Claim(text=claim, names=["1.1"]), shown).citations) == cited
+
+
+@pytest.mark.parametrize(
+    ("sentence", "asks"),
+    [
+        ("AIM. To determine whether screening lowers mortality.", True),
+        ("To determine it. Screening lowered mortality.", False),
+        (
+            "OBJECTIVES: To determine whether screening lowers mortality, 90 women were asked.",
+            False,
+        ),
+    ],
+)
+def test_what_was_found_behind_an_aim_is_no_aim(sentence: str, asks: bool) -> None:
+    assert only_asks("Screening lowers mortality.", sentence) is asks
