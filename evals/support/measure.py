@@ -292,6 +292,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--limits", action="store_true", help="print those that --part leads to")
     options = parser.parse_args(argv)
+    if options.rules and options.limits:
+        parser.error("--limits are the judge's: omit --rules")
     if missing := [name for name in FILES if not (options.data / name).exists()]:
         sys.exit(
             f"{options.data} has no {missing[0]}. Pass --data with the folder of the data sets."
