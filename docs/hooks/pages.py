@@ -172,8 +172,8 @@ def decisions_page() -> str:
             f"| {_cell(about['decision'])} |"
         )
     head = (
-        "# Decisions\n\nWhy things are as they are: one page each. What a decision rests on, such "
-        "as figures and details of the design, is under *Concepts*.\n\n"
+        "# Decisions\n\nWhy things are as they are: one page each. Details of the design are under "
+        "*Concepts*. Numbers 36, 40, 54, 55 and 62 were not used.\n\n"
         "| number | title | status | date | decision |\n| --- | --- | --- | --- | --- |\n"
     )
     return head + "\n".join(rows) + "\n"

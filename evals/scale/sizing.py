@@ -1,4 +1,4 @@
-"""Tables of ``docs/concepts/sizing.md``, from the figures of :mod:`evals.scale`.
+"""Tables of ``docs/concepts/sizing.md`` and ``evals/results/index.md``, from the figures of :mod:`evals.scale`.
 
 This writes the text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``. Figures measured elsewhere, and
 assumptions, are in ``docs/figures/sizing.json``.
@@ -42,32 +42,36 @@ class Law:
 
 
 def write_page(known: dict[str, Any], figures: Path, growth: str) -> None:
-    """Fill in the tables of ``docs/concepts/sizing.md``, if the page exists.
+    """Fill in the tables of ``docs/concepts/sizing.md`` and ``evals/results/index.md``, if the pages exist.
 
     Args:
         known: figures of :mod:`evals.scale`.
         figures: folder of ``sizing.json``.
         growth: table of all sizes.
     """
-    page = figures.parent / "concepts" / "sizing.md"
-    if not page.exists():
+    pages = {
+        figures.parent / "concepts" / "sizing.md": ("sizing", "encoding"),
+        figures.parents[1] / "evals" / "results" / "index.md": ("growth", "likeness"),
+    }
+    if not all(page.exists() for page in pages):
         return
     given = json.loads((figures / "sizing.json").read_text(encoding="utf-8"))
     sizes = known["sizes"]
-    text = page.read_text(encoding="utf-8")
     tables = {
         "growth": growth,
         "sizing": sizing(sizes, given),
         "encoding": encoding(given),
         "likeness": likeness(known.get("likeness")),
     }
-    for name, filled in tables.items():
-        before, found, rest = text.partition(f"<!-- begin {name} -->")
-        _, ended, after = rest.partition(f"<!-- end {name} -->")
-        if not found or not ended:
-            raise ValueError(f"{page} has no place for the table {name}")
-        text = f"{before}{found}\n{filled}\n{ended}{after}"
-    page.write_text(text, encoding="utf-8")
+    for page, names in pages.items():
+        text = page.read_text(encoding="utf-8")
+        for name in names:
+            before, found, rest = text.partition(f"<!-- begin {name} -->")
+            _, ended, after = rest.partition(f"<!-- end {name} -->")
+            if not found or not ended:
+                raise ValueError(f"{page} has no place for the table {name}")
+            text = f"{before}{found}\n{tables[name]}\n{ended}{after}"
+        page.write_text(text, encoding="utf-8")
 
 
 def sizing(sizes: Sequence[dict[str, Any]], given: dict[str, Any]) -> str:

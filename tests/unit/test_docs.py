@@ -23,6 +23,7 @@ from posology.published.base import descriptions
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "evals" / "results").glob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "evals/README.md")),
 ]
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
