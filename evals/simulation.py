@@ -5,7 +5,7 @@ Usage: ``python -m evals.simulation [--write]``. Needs no data: the figures and 
 
 A model's accuracy with the key passage at a place is taken as a mixture: its accuracy with that passage alone where it
 takes the passage in, and its accuracy without any passage where it does not. The curve of taking in
-(:class:`~orchestrator.evaluation.simulation.curves.Curve`) is fitted to all models at once by least squares, each figure by
+(:class:`~orchestrator.evaluation.simulation.profiles.Curve`) is fitted to all models at once by least squares, each figure by
 its standard error and 2 points for what the curve leaves out. The refusals are a logistic regression on counts. Two
 rates have no published figure and are assumed: the shift of the log odds of refusing for the over-refusing and the
 over-confident profile (the Adaptive RAG article says that models differ so, without numbers), and the share of
@@ -27,8 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.evaluation.simulation.curves import Curve, Refusals
-from orchestrator.evaluation.simulation.profiles import FITTED, PUBLISHED, read
+from orchestrator.evaluation.simulation.profiles import FITTED, PUBLISHED, Curve, Refusals, read
 
 PACKAGE = Path(__file__).parents[1] / "orchestrator" / "evaluation" / "simulation"
 #: share of an accuracy that the curve cannot explain

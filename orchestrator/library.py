@@ -21,7 +21,8 @@ from orchestrator.budget import Budget, open_budget
 from orchestrator.environment import prepare_libraries
 from orchestrator.jobs.rows import Row, check_defaults, read_row
 from orchestrator.question.estimates.rows import Estimates
-from orchestrator.question.report import ask_output, error_body, search_output
+from orchestrator.question.passages import search_output
+from orchestrator.question.report import ask_output, error_body
 from orchestrator.question.request import AskRequest, JobRequest, Request, SearchRequest
 from orchestrator.retrieval import read_passage
 from orchestrator.service import Service, open_service

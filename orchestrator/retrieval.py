@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from orchestrator.models import Models
 from orchestrator.question.embedding import remembering
-from orchestrator.question.report import passage_output
+from orchestrator.question.passages import passage_output
 from orchestrator.settings import Settings
 from posology.errors import BadFile, ConfigurationError, PassageNotFound
 from posology.hub import require

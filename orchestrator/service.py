@@ -15,12 +15,13 @@ from orchestrator.connections import Connections
 from orchestrator.models import Models
 from orchestrator.question import qtables
 from orchestrator.question.answering import Answerer
+from orchestrator.question.checks import own_prompts
 from orchestrator.question.decider import Decider
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Estimator, make_estimator
 from orchestrator.question.machine import Remaining
 from orchestrator.question.pipeline import Pipeline, Report
-from orchestrator.question.request import Request, own_prompts
+from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, PolicyMismatch

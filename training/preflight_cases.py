@@ -18,27 +18,18 @@ from numpy.typing import NDArray
 from orchestrator.settings import load_settings
 from orchestrator.training.calibration.learning import disagrees, held_ranking
 from orchestrator.training.kept import Kept, Stored, kept_json, key_of
-from policies import preflight_features, rankings
+from policies import preflight_features
 from policies.preflight import PREFIX, SPOTLIGHT, observe
 from policies.preflight_features import WEIGHTS, candidates
 from posology.index.build.ingest import ingest
-from posology.index.build.quick import QuickRowBuilder
-from posology.index.build.rows import RowSource
+from posology.index.build.rows import QuickRowBuilder, RowSource
 from posology.index.embedders import load
 from posology.index.search.bm25 import rerank
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
 from posology.seams import Embedder, Reranker, TokenCodec
-from posology.types import (
-    MODES,
-    Encoded,
-    Passage,
-    Query,
-    Ranking,
-    Retrieval,
-    Sentence,
-)
+from posology.types import MODES, Encoded, Passage, Query, Ranking, Retrieval, Sentence
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.pruner import LateReranker
 from training.gold import Question, pubmedqa, scifact
@@ -57,7 +48,7 @@ _STEPS = 12
 #: questions after which progress is printed
 _TOLD = 100
 #: what features are computed by: changed code computes them anew
-_CODE = tuple(map(inspect.getsource, (preflight_features, rankings)))
+_CODE = (inspect.getsource(preflight_features),)
 
 #: JSON of one question in one order
 _Row: TypeAlias = dict[str, Any]

@@ -31,8 +31,7 @@ from typing import Any
 from evals.pooled import holds, stems
 from orchestrator.evaluation.simulation import Gold
 from posology.index.build.ingest import ingest
-from posology.index.build.quick import QuickRowBuilder
-from posology.index.build.rows import RowSource
+from posology.index.build.rows import QuickRowBuilder, RowSource
 from posology.index.embedders import load
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index

@@ -25,8 +25,8 @@ from evals.reader.cases import FILES, FINDS, Case, Data
 from evals.reader.methods import Method, candidates, crossed, late
 from evals.reader.sets import Pair, sets
 from orchestrator.settings.values import READ
+from posology.llm.offline.answering import Evidence
 from posology.llm.offline.choice import choose
-from posology.llm.offline.evidence import Evidence
 from posology.llm.offline.verdict import lean, verdict
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
 from posology.reading.judge import Judge

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from evals.pooled import CachedEncoder
 from posology.hub import PACKAGED
-from posology.llm.offline.answering import AnswerScorer, LikenessScorer
+from posology.llm.offline.answering import AnswerScorer, Evidence, LikenessScorer
 from posology.llm.offline.candidates import Candidates
 from posology.llm.offline.choice import Scores
-from posology.llm.offline.evidence import Evidence
 from posology.reading.crossencoder import CrossEncoder
 from posology.seams import SupportJudge, TokenEncoder
 from posology.text.tokens import wordpieces

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.api.problems import RequestProblem
-from orchestrator.question.request import invalid_field
+from orchestrator.question.sent import invalid_field
 from posology.published.base import parse_strictly
 
 M = TypeVar("M", bound=BaseModel)

@@ -18,7 +18,7 @@ from orchestrator.api.traffic import TENANT, Traffic
 from orchestrator.ingest.uploads.folder import Uploads
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
-from orchestrator.question.request import unknown_field
+from orchestrator.question.sent import unknown_field
 from orchestrator.settings import Auth, Settings
 from orchestrator.tables.served.folder import Tables
 from posology.budget.tenants.store import TenantStore, refused

@@ -18,10 +18,10 @@ from orchestrator.ingest.contents import Contents, contents_of
 from orchestrator.jobs.rows import Row
 from orchestrator.jobs.store import JobStore
 from orchestrator.models import Models
-from orchestrator.question.comparison import Comparison, Side
+from orchestrator.question.decisions.comparison import Comparison, Side
+from orchestrator.question.decisions.forms import CompareOutput
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.rows import Estimated, Estimates, Standing
-from orchestrator.question.policy_forms import CompareOutput
 from orchestrator.question.request import SearchRequest
 from orchestrator.service import Service, index_place, make_service
 from orchestrator.settings import Settings

@@ -25,7 +25,7 @@ from orchestrator.cli.models.forms import ModelCheck, ModelList, ModelOutput
 from orchestrator.cli.money.tenants_form import TenantList, TenantOutput
 from orchestrator.cli.setup.forms import ConfigOutput, DoctorOutput
 from orchestrator.evaluation.forms import EvalOutput, EvalRow
-from orchestrator.question.policy_forms import CompareOutput, ReplayOutput
+from orchestrator.question.decisions.forms import CompareOutput, ReplayOutput
 from orchestrator.training.calibration.forms import CalibratedOutput, CalibrationOutput
 from orchestrator.training.forms import (
     DatasetOutput,
@@ -46,9 +46,10 @@ from posology.budget.books.form import (
 )
 from posology.budget.reconcile.report import ReconcileOutput
 from posology.published.affected import AffectedPage
-from posology.published.answers import AskOutput, FetchOutput, PassageOutput
+from posology.published.answers import AskOutput, PassageOutput
 from posology.published.calls import ErrorOutput
 from posology.published.estimates import EstimateOutput
+from posology.published.ingests import FetchOutput
 from posology.published.jobs import BatchOutput, BatchPage, JobOutput, JobPage
 from posology.published.literature import IndexStatus, SearchOutput
 from posology.published.money import SpendOutput

@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from orchestrator.console.access import Asked
-from orchestrator.question.policy_forms import ReplayedJob
-from orchestrator.question.replay import Replayer, make_present
+from orchestrator.question.decisions.forms import ReplayedJob
+from orchestrator.question.decisions.replay import Replayer, make_present
 from orchestrator.rendering.replays import NAMES, differences
 from posology.errors import IndexFault
 from posology.index.store import Index

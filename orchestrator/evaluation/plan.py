@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.evaluation.simulated import asked_as, is_simulated
 from orchestrator.evaluation.suites.base import Case, Suite
-from orchestrator.question.comparison import Side
+from orchestrator.question.decisions.comparison import Side
 from orchestrator.question.request import AskRequest, Request
 from orchestrator.settings import Settings
 from posology.errors import BadFile, InvalidQuery

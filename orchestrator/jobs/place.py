@@ -12,7 +12,7 @@ from orchestrator.stack.folder import read_stack
 from posology.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from orchestrator.jobs.room import Room
+    from orchestrator.jobs.admission import Room
     from orchestrator.jobs.store import JobStore
 
 
@@ -63,7 +63,7 @@ def hung(address: str) -> str:
 
 def room(settings: Settings) -> Room:
     """Return the room of tenants without limits of their own."""
-    from orchestrator.jobs.room import Room
+    from orchestrator.jobs.admission import Room
 
     return Room(queued=settings.max_queued, stored=settings.max_stored)
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,8 +13,8 @@ from typing import cast
 from redis.asyncio import Redis
 
 from orchestrator.jobs import records, tenants
+from orchestrator.jobs.admission import Admission, Room, raise_if_full
 from orchestrator.jobs.events import check_event, entries
-from orchestrator.jobs.room import Room, raise_if_full
 from orchestrator.jobs.scripts import source
 from orchestrator.logs import events
 from orchestrator.question.request import JobRequest
@@ -36,14 +29,13 @@ from posology.errors import (
     JobNotFailed,
     JobNotFound,
 )
-from posology.llm.models.families import tier_of
 from posology.published.jobs import JobEvent, JobOutput, JobPage
 from posology.seams import Prices
 from posology.store import keys
 from posology.store.connection import SHORT, TRIES, connect, translated
 from posology.store.keys import DEFAULT_TENANT
 from posology.store.scripts import Scripts, read_together
-from posology.types import JobState, Stage, Tier
+from posology.types import JobState
 
 #: seconds for which the record of a job is kept after its end
 RETENTION = 7 * 24 * 3_600
@@ -53,8 +45,6 @@ MAX_KEY = 200
 MAX_PAGE = 500
 #: seconds that one wait for events lasts, after which the job is looked at again; within the time of a command
 _LISTEN = SHORT / 2
-#: tokens that go into any call, and the bound on those that come out of it where nothing is known of the question
-_LEAST = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +86,7 @@ class JobStore:
         self.url = url
         self.run = Scripts(redis, url, source, clock)
         self._retention = int(retention * 1000)
-        self._prices = prices
+        self.admission = Admission(self.run, prices)
         self.room = room or Room()
         self.advice = advice
 
@@ -145,13 +135,7 @@ class JobStore:
         }
         if row is not None:
             record["row"] = str(row)
-        least = Decimal(0)
-        if batch is None:
-            least = self.least(
-                model,
-                reply=request.max_tokens or _shortest_bound(),
-                tier=tier_of(request.tier or "standard"),
-            )
+        least = Decimal(0) if batch is not None else self.admission.least_of(request)
         job = keys.new_id("job")
         await tenants.enlist(self, tenant)
         said, found, *rest = await self.run(
@@ -184,58 +168,15 @@ class JobStore:
         # the reply to a script may be lost and the script repeated: our own id then exists already
         created = said == "created" or found == job
         if created:
-            asked = events.question(request.question)
-            events.note(
-                "job submitted",
-                tenant=tenant,
-                job=found,
-                batch=batch,
-                row=row,
-                model=model,
-                **asked,
-            )
+            asked = {
+                "batch": batch,
+                "row": row,
+                "model": model,
+                **events.question(request.question),
+            }
+            events.note("job submitted", tenant=tenant, job=found, **asked)
             await tenants.wake(self, tenant)
         return Submitted(job=found, created=created)
-
-    async def admit(self, models: Iterable[str], *, tenant: str) -> None:
-        """Find out whether a tenant can pay for a call to any of the models.
-
-        Raises:
-            BudgetError: for none of them; the error is that of the cheapest which it may use, or else of the
-                cheapest.
-            StoreUnavailable: Redis is unreachable.
-        """
-        with events.refusals(tenant=tenant):
-            await self._admit(models, tenant)
-
-    async def _admit(self, models: Iterable[str], tenant: str) -> None:
-        if self._prices is None:
-            return
-        refused: tuple[str, Decimal] | None = None
-        for least, model in sorted((self.least(model), model) for model in set(models)):
-            said = await self.run("admit", keys.prefix(tenant), model, nano(least))
-            if said[0] != "model":
-                # what does not pay for this one pays for no dearer one
-                raise_if_not_admitted(said, model, least, tenant)
-                return
-            refused = refused or (model, least)
-        if refused is not None:
-            raise_if_not_admitted(["model"], *refused, tenant)
-
-    def least(self, model: str, *, reply: int = _LEAST, tier: Tier = "standard") -> Decimal:
-        """Return the least that a call to a model may be reserved at, in dollars; 0 without prices.
-
-        Args:
-            model: ``provider:name``.
-            reply: least bound on the output tokens of a call.
-            tier: service tier that it is sent in.
-
-        Raises:
-            UnpricedModel: the model has no price.
-        """
-        if self._prices is None:
-            return Decimal(0)
-        return self._prices.worst(model, input_tokens=_LEAST, output_tokens=reply, tier=tier)
 
     async def get(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """A job as it is now.
@@ -454,13 +395,3 @@ async def open_store(
         yield JobStore(redis, url, retention=retention, prices=prices, room=room, advice=advice)
     finally:
         await redis.aclose()
-
-
-def _shortest_bound() -> int:
-    """Return the least bound on the reply of a call that a question begins with; the rest of its price needs passages."""
-    # the only part of the prompts that is needed, and only here
-    from prompts.lengths import REPLY_TOKENS
-
-    return min(
-        bounds[stage] for bounds in REPLY_TOKENS.values() for stage in (Stage.ANSWER, Stage.EXTRACT)
-    )

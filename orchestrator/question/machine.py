@@ -8,7 +8,7 @@
 
 States are values and transitions are pure: a driver retrieves, decides and calls models. :class:`Pipeline
 <orchestrator.question.pipeline.Pipeline>` drives a question within one process; a worker
-(:mod:`workers.engine.runner`) records each state and has other workers read partitions.
+(:mod:`workers.engine.questions`) records each state and has other workers read partitions.
 """
 
 from __future__ import annotations

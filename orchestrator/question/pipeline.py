@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from orchestrator.compressors import Compressors
 from orchestrator.question.answering import Answerer, Patience
+from orchestrator.question.checks import check_awaited
 from orchestrator.question.decider import Decider
 from orchestrator.question.embedding import Spend, encoded, seeing, unpaid, unseen
 from orchestrator.question.machine import (
@@ -26,7 +27,7 @@ from orchestrator.question.machine import (
     begin,
     escalated,
 )
-from orchestrator.question.request import Request, check_awaited
+from orchestrator.question.request import Request
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import VersionGone
 from posology.index.search.retriever import Retriever

@@ -5,32 +5,31 @@ Command line, HTTP and the rows of a batch take names, types, bounds and descrip
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from difflib import get_close_matches
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    ValidationError,
-    field_serializer,
-    model_validator,
-)
+from pydantic import Field, field_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
-from orchestrator.settings import DEFAULT_POLICY, MAX_TOKENS, MIN_TOKENS, Settings
+from orchestrator.question.checks import (
+    check_awaited,
+    check_compressor,
+    check_file,
+    check_judge,
+    check_policy,
+    check_strategy,
+    own_prompts,
+)
+from orchestrator.question.sent import Model, Names, Prose, Sent, Text, Year
+from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
 from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
-from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
+from posology.index.search.filters import NONE
 from posology.llm.models.effort import check_effort
 from posology.llm.models.families import check_lane, lane_or_standard, tier_of
 from posology.llm.models.names import model_forms, parse
-from posology.llm.providers.local.kinds import GGUF
-from posology.published.base import Described, dollars_text
+from posology.published.base import dollars_text
 from posology.query import make_query
 from posology.types import (
     QUOTE_FORMS,
@@ -44,7 +43,6 @@ from posology.types import (
     QuoteForm,
     SupportMode,
 )
-from strategies import STRATEGIES, takes_compressor
 
 #: seconds
 _DAY = 86_400.0
@@ -57,8 +55,6 @@ DEADLINE, LANE_DEADLINE = _DAY, 7 * _DAY
 MAX_K = 200
 #: maximum number of an index version
 MAX_VERSION = 2**53
-#: maximum length of a model's name, characters; the name becomes a label of metrics
-MAX_MODEL = 200
 #: maximum length of a comment on an answer, characters
 MAX_COMMENT = 2_000
 #: maximum length of a compressor's name, characters
@@ -71,9 +67,9 @@ MAX_EFFORT = 100
 PACKAGED = "packaged"
 #: forms of the field ``prompts``
 TEMPLATES = rf"^([0-9a-f]{{16}}|{PACKAGED})$"
+#: fields whose values settings of the same names fill in
+_BY_SETTINGS = ("max_tokens", "effort", "policy", "quotes", "support", "support_model")
 Preset = Literal["briefcontext", "leancontext", "tcra", "provence", "pathway"]
-#: characters of an unknown field's name that an error repeats
-_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,96 +138,6 @@ class Request:
         return int(self.repairs or self.judge is not None)
 
 
-def _no_nul(value: str) -> str:
-    if "\0" in value:
-        raise PydanticCustomError("text", "the text contains a NUL character")
-    return value
-
-
-def _unicode(value: str) -> str:
-    # JSON may contain lone surrogates, which UTF-8 cannot encode
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise PydanticCustomError("text", "the text is not valid Unicode") from None
-    return value
-
-
-def _named(value: str) -> str:
-    if not (name := value.strip()):
-        raise PydanticCustomError("text", "the name is empty")
-    return name
-
-
-Text = Annotated[str, AfterValidator(_no_nul), AfterValidator(_unicode)]
-Model = Annotated[str, Field(max_length=MAX_MODEL), AfterValidator(_no_nul)]
-Year = Annotated[int, Field(ge=MIN_YEAR, le=MAX_YEAR)]
-Name = Annotated[Text, Field(min_length=1, max_length=MAX_NAME), AfterValidator(_named)]
-Names = Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)]
-
-
-def invalid_field(found: Sequence[Mapping[str, Any]], model: type[BaseModel]) -> InvalidQuery:
-    """Return the error of the first invalid field; unknown fields come first, since one may be a misspelt other.
-
-    Args:
-        found: pydantic's list of errors.
-        model: form that was expected.
-    """
-    unknown = next((one for one in found if one["type"] == "extra_forbidden"), None)
-    if unknown is None:
-        first = found[0]
-        field = ".".join(map(str, first["loc"])) or "request"
-        return InvalidQuery(f"{field}: {first['msg']}", field=field)
-    *path, name = map(str, unknown["loc"])
-    return unknown_field(name, _fields_at(model, path), within=".".join(path))
-
-
-def unknown_field(name: str, known: Collection[str], *, within: str = "") -> InvalidQuery:
-    """Return the error of a field that does not exist, with the names that are most like it.
-
-    Args:
-        name: the given name.
-        known: existing names.
-        within: field that contains it; empty: the request itself.
-    """
-    name = name[:_LONGEST_NAME]
-    near = get_close_matches(name.lower(), known, n=2)
-    if near:
-        advice = f"did you mean {' or '.join(map(repr, near))}?"
-    else:
-        advice = f"choose from {', '.join(sorted(known))}" if known else "none is accepted"
-    field = f"{within}.{name}" if within else name
-    return InvalidQuery(f"unknown field {field!r}: {advice}", field=field)
-
-
-def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Collection[str]:
-    # places within a list are no names
-    for name in (one for one in path if not one.isdigit()):
-        annotation = model.model_fields[name].annotation
-        (model,) = (
-            one
-            for one in (annotation, *get_args(annotation))
-            if isinstance(one, type) and issubclass(one, BaseModel)
-        )
-    return model.model_fields
-
-
-class Sent(Described):
-    """Base of what callers send."""
-
-    @classmethod
-    def parse(cls, data: Any) -> Self:
-        """Read a JSON object.
-
-        Raises:
-            InvalidQuery: naming the first invalid field.
-        """
-        try:
-            return cls.model_validate(data)
-        except ValidationError as error:
-            raise invalid_field(error.errors(include_url=False, include_input=False), cls) from None
-
-
 class FiltersRequest(Sent):
     """Filters of the passages; a passage must pass all that are given."""
 
@@ -269,7 +175,7 @@ class AskRequest(Sent):
     #: whether it goes into a queue, where it may wait for a provider's batch
     queued: ClassVar[bool] = False
 
-    question: Annotated[str, AfterValidator(_no_nul)]
+    question: Prose
     """Question to answer."""
     preset: Preset | None = None
     """Method of a paper, which fills the fields that are not given: briefcontext, leancontext, tcra, provence or pathway.
@@ -373,81 +279,54 @@ class AskRequest(Sent):
         if tier_of(tier) == "batch" and not self.queued:
             check_awaited(self.tier)
             tier = "standard"
-        return self._request(
-            model,
-            self.max_tokens or settings.max_tokens,
-            self.effort or settings.effort,
-            self.policy or settings.policy,
-            tier,
-            self.quotes or settings.quotes,
-            self.support or settings.support,
-            self.support_model or settings.support_model,
-            self.prompts or own_prompts(settings),
-        )
+        filled: dict[str, Any] = {
+            name: getattr(self, name) or getattr(settings, name) for name in _BY_SETTINGS
+        }
+        filled |= {"model": model, "tier": tier, "prompts": self.prompts or own_prompts(settings)}
+        return self.model_copy(update=filled).as_settled()
 
-    def _request(
-        self,
-        model: str,
-        max_tokens: int | None,
-        effort: str | None,
-        policy: str | None,
-        tier: Lane,
-        quotes: QuoteForm | None,
-        support: SupportMode | None,
-        support_model: str | None,
-        prompts: str | None,
-    ) -> Request:
-        self._check_strategy()
-        if support == "model" and support_model is not None:
-            _check_judge(support_model, model)
-        _check_compressor(self.compressor, "compressor")
-        _check_policy(policy)
+    def as_settled(self) -> Request:
+        """Return the request of fields that are filled in, as in a job's record, regardless of today's settings.
+
+        Raises:
+            UnknownModel: this version does not know the provider.
+            ValueError: the request was never settled.
+        """
+        if self.model is None:
+            raise ValueError("a job's record must name its model")
+        check_strategy(self.strategy, keep=self.keep, compressor=self.compressor)
+        if self.support == "model" and self.support_model is not None:
+            check_judge(self.support_model, self.model)
+        check_compressor(self.compressor, "compressor")
+        check_policy(self.policy)
         return Request(
             query=make_query(self.question, form=self.form, options=self.options),
-            model=str(parse(model)),
+            model=str(parse(self.model)),
             k=self.k,
             mode=self.mode,
             retracted=self.retracted,
             filters=self.filters.to_filters() if self.filters else NONE,
             index_version=self.index_version,
-            max_tokens=max_tokens,
-            effort=effort,
-            tier=tier,
-            quotes=quotes or QUOTE_FORMS[0],
-            support=support or SUPPORT_MODES[0],
-            support_model=None if support_model is None else str(parse(support_model)),
+            max_tokens=self.max_tokens,
+            effort=self.effort,
+            tier=self.tier or "standard",
+            quotes=self.quotes or QUOTE_FORMS[0],
+            support=self.support or SUPPORT_MODES[0],
+            support_model=None if self.support_model is None else str(parse(self.support_model)),
             strategy=self.strategy,
             keep=self.keep,
             compressor=self.compressor,
-            policy=None if self.strategy else policy,
+            policy=None if self.strategy else self.policy,
             partition_size=self.partition_size,
             partitions=self.partitions,
-            prompts=None if prompts == PACKAGED else prompts,
+            prompts=None if self.prompts == PACKAGED else self.prompts,
         )
-
-    def _check_strategy(self) -> None:
-        if self.strategy is not None and self.strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
-            raise InvalidQuery(
-                f"unknown strategy {self.strategy!r}: choose one of {known}", field="strategy"
-            )
-        if self.keep is not None and not takes_compressor(self.strategy):
-            raise InvalidQuery(
-                f"keep ({self.keep:g}) needs the strategy compressed (got {self.strategy}): add it, or set the "
-                "policy router:keep=SHARE",
-                field="keep",
-            )
-        if self.compressor is not None and self.strategy and not takes_compressor(self.strategy):
-            raise InvalidQuery(
-                f"compressor ({self.compressor}) needs the strategy compressed or a policy (got {self.strategy})",
-                field="compressor",
-            )
 
 
 class SearchRequest(Sent):
     """A search for passages."""
 
-    query: Annotated[str, AfterValidator(_no_nul)]
+    query: Prose
     """Search query: a question or words."""
     k: int = Field(default=10, ge=1, le=MAX_K)
     """Number of passages to retrieve, 1 to 200. Default: 10."""
@@ -467,21 +346,6 @@ class SearchRequest(Sent):
             InvalidQuery: it is empty, too long or not valid Unicode.
         """
         return make_query(self.query, field="query")
-
-
-def check_file(model: str, settings: Settings) -> None:
-    """Check that a request to the queue names no other file of a model than the settings do.
-
-    Callers are not the machine's owner, and a worker would open and load the file at their word.
-
-    Raises:
-        InvalidQuery: it does.
-    """
-    if parse(model).provider == GGUF.name and model != settings.model:
-        raise InvalidQuery(
-            "a file of a model is the operator's choice: set POSOLOGY_MODEL to it, and send no model",
-            field="model",
-        )
 
 
 class JobRequest(AskRequest):
@@ -514,41 +378,9 @@ class JobRequest(AskRequest):
         seconds = self.deadline_seconds
         if "deadline_seconds" not in self.model_fields_set:
             seconds = LANE_DEADLINE if tier_of(request.tier) == "batch" else deadline or seconds
-        return self.model_copy(
-            update={
-                "model": request.model,
-                "max_tokens": request.max_tokens,
-                "effort": request.effort,
-                "tier": request.tier,
-                "deadline_seconds": seconds,
-                "quotes": request.quotes,
-                "support": request.support,
-                "support_model": request.support_model,
-                "policy": request.policy,
-                "prompts": request.prompts or PACKAGED,
-            }
-        )
-
-    def as_settled(self) -> Request:
-        """Return the request of a job's record, which :meth:`settled` made, regardless of today's settings.
-
-        Raises:
-            UnknownModel: this version does not know the provider.
-            ValueError: the request was never settled.
-        """
-        if self.model is None:
-            raise ValueError("a job's record must name its model")
-        return self._request(
-            self.model,
-            self.max_tokens,
-            self.effort,
-            self.policy,
-            self.tier or "standard",
-            self.quotes,
-            self.support,
-            self.support_model,
-            self.prompts,
-        )
+        filled = {name: getattr(request, name) for name in ("model", "tier", *_BY_SETTINGS)}
+        filled |= {"deadline_seconds": seconds, "prompts": request.prompts or PACKAGED}
+        return self.model_copy(update=filled)
 
 
 #: fields that only a row of a batch has; all others may have defaults for the whole batch
@@ -562,59 +394,3 @@ class FeedbackRequest(Sent):
     """Quality of the answer, 0 (worst) to 1 (best)."""
     comment: Annotated[Text, Field(max_length=MAX_COMMENT)] | None = None
     """Comment on the answer, at most 2000 characters. Default: none."""
-
-
-def check_awaited(tier: Lane | None) -> None:
-    """Check that an answer that someone waits for is not asked for in a batch.
-
-    Raises:
-        InvalidQuery: it is.
-    """
-    if tier is not None and tier_of(tier) == "batch":
-        raise InvalidQuery(
-            f"the tier {tier} may take days, and this waits for the answer: submit the question, or use flex",
-            field="tier",
-        )
-
-
-def _check_judge(judge: str, model: str) -> None:
-    """Check that a model can judge another one's answers.
-
-    Raises:
-        InvalidQuery: it is of another provider, whose calls the question does not pay for.
-        UnknownModel: the provider is unknown, or the name has no provider.
-    """
-    provider = parse(model).provider
-    if parse(judge).provider != provider:
-        raise InvalidQuery(
-            f"support_model ({judge}) must be of the same provider as the model that answers ({model}): name one of "
-            f"{provider}:",
-            field="support_model",
-        )
-
-
-def own_prompts(settings: Settings) -> str | None:
-    """Return the digest of the configured templates, and load them; ``None``: the packaged ones. Blocking.
-
-    Raises:
-        BadFile: the folder or a template cannot be read or used.
-    """
-    if settings.prompts is None:
-        return None
-    from prompts.template import load_own
-
-    return load_own(Path(settings.prompts).absolute())
-
-
-def _check_compressor(name: str | None, field: str) -> None:
-    if name is not None:
-        from orchestrator.compressors import check
-
-        check(name, field=field)
-
-
-def _check_policy(policy: str | None) -> None:
-    if policy not in (None, DEFAULT_POLICY):
-        from policies.specs import parse as parse_policy
-
-        _check_compressor(parse_policy(policy).compressor, "policy")

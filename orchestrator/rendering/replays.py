@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from orchestrator.question.policy_forms import ChangeOutput, Replay, ReplayedDecision, ReplayedJob
+from orchestrator.question.decisions.forms import (
+    ChangeOutput,
+    Replay,
+    ReplayedDecision,
+    ReplayedJob,
+)
 from policies.affordable import describe
 
 #: results as a person reads them

@@ -10,7 +10,7 @@ from pydantic import Field as Bounds
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from orchestrator.question.request import Sent, Text
+from orchestrator.question.sent import Sent, Text
 from posology.errors import BadFile, InvalidQuery
 from posology.types.tables import Field, FieldKind
 from strategies.tables.presets import PICO, criteria

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from orchestrator.question.request import Sent, Text
+from orchestrator.question.sent import Sent, Text
 from orchestrator.webhooks.targets import MAX_URL
 from posology.published.webhooks.messages import DEFAULT_EVENTS, WebhookEvent
 

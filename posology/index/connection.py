@@ -67,6 +67,30 @@ def open_table(connection: Any, uri: str, name: str = TABLE) -> Any | None:
         raise IndexFault(f"the index at {uri} cannot be read: {error}", index=uri) from error
 
 
+def open_passages(place: Place) -> tuple[Any, Any, Any]:
+    """Connect to an index; return connection and session, see :func:`connect`, and the newest version of its table.
+
+    Raises:
+        IndexMissing: there is none.
+        IndexFault: it cannot be read.
+    """
+    folder = place.folder
+    try:
+        absent = folder is not None and not folder.is_dir()
+    except OSError as error:
+        raise IndexFault(
+            f"the index at {place.uri} cannot be read: {error.strerror}", index=place.uri
+        ) from error
+    if not absent:
+        connection, session = connect(place)
+        table = open_table(connection, place.uri)
+        if table is not None:
+            return connection, session, table
+    raise IndexMissing(
+        f"there is no index at {place.uri}: build one with `posology ingest`", index=place.uri
+    )
+
+
 @contextmanager
 def translated(uri: str) -> Iterator[None]:
     """Raise LanceDB's errors in the block as :class:`~posology.errors.IndexFault`.

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,8 @@ from posology.types.flags import OWN
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from posology.seams import TokenCodec
 
 #: version of the columns and their meaning; an index of another format must be replaced by a new one
 FORMAT = 4
@@ -88,6 +91,28 @@ class Meta:
     codec: str | None = None
     #: bytes of a token's code; ``None``: there are none
     codec_width: int | None = None
+
+    @classmethod
+    def new(
+        cls, embedder: str, dim: int, *, annotator: str | None, codec: TokenCodec | None
+    ) -> Meta:
+        """Return the metadata of an index that is made now; a codec of another embedder counts as none."""
+        fit = tokens.fitting(codec, embedder)
+        return cls(
+            format=FORMAT,
+            embedder=embedder,
+            dim=dim,
+            splitter=SPLITTER,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            annotator=annotator,
+            codec=None if fit is None else fit.name,
+            codec_width=None if fit is None else fit.width,
+        )
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this version reads the index."""
+        return (self.format, self.splitter) == (FORMAT, SPLITTER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

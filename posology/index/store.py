@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
-from posology.index.connection import connect, open_table, translated
+from posology.index.connection import connect, open_passages, open_table, translated
 from posology.index.locking.lock import WriteLock
 from posology.index.maintenance import (
     APPROXIMATE_FROM,
@@ -23,17 +22,7 @@ from posology.index.maintenance import (
 from posology.index.manifest import refuse_unfinished
 from posology.index.places import Place
 from posology.index.reader import Reader
-from posology.index.schema import (
-    FORMAT,
-    SPLITTER,
-    TABLE,
-    Meta,
-    Row,
-    arrow_schema,
-    missing,
-    read_meta,
-    to_arrow,
-)
+from posology.index.schema import TABLE, Meta, Row, arrow_schema, missing, read_meta, to_arrow
 from posology.index.search.filters import quoted
 from posology.index.sync.notices import (
     Known,
@@ -45,7 +34,6 @@ from posology.index.sync.notices import (
     settle,
 )
 from posology.index.sync.reports import Report, ReportsBySource
-from posology.index.tokens import fitting
 from posology.index.versions import expire, publish, published
 from posology.index.view import View
 from posology.types import Growth
@@ -61,7 +49,7 @@ class Index(Reader):
     """Passages that can be searched. Blocking: call it from a worker thread.
 
     Make it with :meth:`create`, :meth:`open` or :meth:`open_or_create`, in each process again: LanceDB does not
-    survive a fork.
+    survive a fork. Every method that writes raises :class:`~posology.errors.IndexLocked` while another process writes.
     """
 
     def __init__(self, place: Place, connection: Any, session: Any, table: Any, meta: Meta) -> None:
@@ -95,22 +83,11 @@ class Index(Reader):
 
         Raises:
             IndexFault: there is an index already.
-            IndexLocked: another process is writing there.
             ConfigurationError: the address is invalid, or its credentials are missing.
         """
         place = Place.of(uri)
         where = place.uri
-        fit = fitting(codec, embedder_name)
-        meta = Meta(
-            format=FORMAT,
-            embedder=embedder_name,
-            dim=dim,
-            splitter=SPLITTER,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            annotator=annotator,
-            codec=None if fit is None else fit.name,
-            codec_width=None if fit is None else fit.width,
-        )
+        meta = Meta.new(embedder_name, dim, annotator=annotator, codec=codec)
         with WriteLock(place):
             connection, _ = connect(place)
             if open_table(connection, where) is not None:
@@ -133,24 +110,12 @@ class Index(Reader):
             IndexFault: it cannot be read.
         """
         place = Place.of(uri)
-        where = place.uri
-        folder = place.folder
-        try:
-            if folder is not None and not folder.is_dir():
-                raise _missing(where)
-        except OSError as error:
-            raise IndexFault(
-                f"the index at {where} cannot be read: {error.strerror}", index=where
-            ) from error
-        connection, session = connect(place)
-        table = open_table(connection, where)
-        if table is None:
-            raise _missing(where)
+        connection, session, table = open_passages(place)
         meta = read_meta(table.schema)
-        if meta is None or (meta.format, meta.splitter) != (FORMAT, SPLITTER):
+        if meta is None or not meta.is_current:
             raise IndexMismatch(
-                f"the index at {where} was made by another version of Posology: build a new one",
-                index=where,
+                f"the index at {place.uri} was made by another version of Posology: build a new one",
+                index=place.uri,
             )
         return cls(place, connection, session, table, meta)
 
@@ -188,7 +153,6 @@ class Index(Reader):
         Of two rows with one id, the later wins.
 
         Raises:
-            IndexLocked: another process is writing.
             IndexFault: nothing was written, e.g. because the disk is full.
         """
         latest = {row.passage.id: row for row in rows}
@@ -208,7 +172,6 @@ class Index(Reader):
             roles: by id, see :func:`posology.text.roles.column.encode`.
 
         Raises:
-            IndexLocked: another process is writing.
             IndexFault: nothing was written, e.g. because the disk is full.
         """
         import pyarrow as pa
@@ -234,14 +197,18 @@ class Index(Reader):
 
         Returns:
             The number of removed passages.
-
-        Raises:
-            IndexLocked: another process is writing.
         """
         gone = quoted(sorted(set(ids)))
         which = f"(id IN ({gone}) OR parent IN ({gone}))" if parts else f"id IN ({gone})"
         kept = quoted(sorted(set(but)))
-        return self._remove(which if kept == "NULL" else f"{which} AND id NOT IN ({kept})")
+        if kept != "NULL":
+            which += f" AND id NOT IN ({kept})"
+        with self.staged(), translated(self.uri):
+            # deleting nothing would still make a version
+            found = int(self._table.count_rows(which))
+            if found:
+                self._table.delete(which)
+        return found
 
     def parts(self, article: str) -> list[str]:
         """Return the ids of an article's passages, of the last write."""
@@ -259,9 +226,6 @@ class Index(Reader):
 
         Returns:
             The number of passages whose marks changed.
-
-        Raises:
-            IndexLocked: another process is writing.
         """
         with self.staged(), translated(self.uri):
             notices = self._noticed()
@@ -287,7 +251,6 @@ class Index(Reader):
             The number of passages whose flags changed; ``None``: the index has these reports already.
 
         Raises:
-            IndexLocked: another process is writing.
             IndexUnfinished: a sync was interrupted.
         """
         with self.staged(), translated(self.uri):
@@ -327,11 +290,7 @@ class Index(Reader):
             return self._noticed().known.reported.by_source
 
     def correct(self, notices: NoticesBySource) -> None:
-        """Replace all notices; rows are marked accordingly when they are written or settled.
-
-        Raises:
-            IndexLocked: another process is writing.
-        """
+        """Replace all notices; rows are marked accordingly when they are written or settled."""
         with self.staged():
             self._noticed().replace(notices)
 
@@ -340,9 +299,6 @@ class Index(Reader):
 
         Args:
             holds: returns whether the passage with this id and digest belongs in the index.
-
-        Raises:
-            IndexLocked: another process is writing.
         """
         with self.staged(), translated(self.uri):
             self._widen()
@@ -358,7 +314,6 @@ class Index(Reader):
             syncing: whether the caller publishes by itself, and resumes an interrupted sync.
 
         Raises:
-            IndexLocked: another process is writing.
             IndexUnfinished: a sync was interrupted.
         """
         with self.lock:
@@ -379,9 +334,6 @@ class Index(Reader):
 
         Args:
             growth: how far the first ingest is; ``None``: it is complete.
-
-        Raises:
-            IndexLocked: another process is writing.
         """
         with self.lock:
             number = publish(self._table, self.uri, growth)
@@ -389,11 +341,7 @@ class Index(Reader):
         return number
 
     def compact(self) -> None:
-        """Compact the table, so that a long run of upserts stays quick.
-
-        Raises:
-            IndexLocked: another process is writing.
-        """
+        """Compact the table, so that a long run of upserts stays quick."""
         with self.staged(), translated(self.uri):
             compact(self._table)
 
@@ -410,9 +358,6 @@ class Index(Reader):
             exact_from: rows from which the vectors are kept decoded in memory.
             approximate_from: rows from which vector search is approximate.
             step: called with each finished step, see :func:`~posology.index.maintenance.tune`.
-
-        Raises:
-            IndexLocked: another process is writing.
         """
         with self.staged(), translated(self.uri):
             gone = expire(self._table, self.uri, self.keep)
@@ -444,17 +389,3 @@ class Index(Reader):
         if self._notices is None:
             self._notices = Notices(self.connection, self.uri)
         return self._notices
-
-    def _remove(self, which: str) -> int:
-        with self.staged(), translated(self.uri):
-            # deleting nothing would still make a version
-            found = int(self._table.count_rows(which))
-            if found:
-                self._table.delete(which)
-        return found
-
-
-def _missing(where: str) -> IndexMissing:
-    return IndexMissing(
-        f"there is no index at {where}: build one with `posology ingest`", index=where
-    )

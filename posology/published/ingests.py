@@ -5,8 +5,64 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from posology.published.answers import FetchOutput
 from posology.published.base import Published
+
+
+class FetchedFile(Published):
+    """A file of a fetch."""
+
+    name: str
+    """Name of the file."""
+    bytes: int
+    """Size of the file."""
+    sha256: str
+    """SHA-256 of the file, in hexadecimal digits."""
+
+
+class FetchOutput(Published):
+    """A fetch from a literature service: the provenance of an answer from it."""
+
+    id: str
+    """Id of the fetch."""
+    service: str
+    """Service: `pubmed` or `europepmc`."""
+    url: str
+    """Base address of the service."""
+    question: str | None
+    """Question that the query was made of, by a rule without a model; null: the query or PMIDs were given."""
+    query: str | None
+    """Query as it was sent; null: PMIDs were given."""
+    translation: str | None
+    """How the service read the query; null: it does not say."""
+    started: datetime
+    """Time of the first request."""
+    ended: datetime
+    """Time after the last one."""
+    found: int
+    """Number of records that match in the service."""
+    limit: int
+    """Maximum number of records to fetch."""
+    records: int
+    """Number of records that were fetched."""
+    full_texts: int
+    """Number of articles whose full text was fetched."""
+    missing: tuple[str, ...]
+    """The first 100 PMIDs that the service did not send although it was asked for them."""
+    notes: tuple[str, ...]
+    """Remarks: queries that found nothing, and the service's own warnings."""
+    files: tuple[FetchedFile, ...]
+    """Files, in the order in which they were fetched."""
+    sha256: str
+    """SHA-256 of the digests of all files, one on a line: two fetches with the same one brought the same."""
+
+    @property
+    def sentence(self) -> str:
+        """Return the fetch in one sentence."""
+        asked = f"for `{self.query}`" if self.query is not None else "by PMID"
+        return (
+            f"Fetched from {self.service} {asked} on {self.ended:%Y-%m-%d %H:%M} UTC: {self.records:,} of "
+            f"{self.found:,} records, {self.full_texts:,} full texts (fetch {self.id}, sha256 {self.sha256[:12]})."
+        )
 
 
 class IngestState(StrEnum):

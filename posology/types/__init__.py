@@ -61,26 +61,16 @@ from posology.types.flags import Flag, FlagKind
 from posology.types.jobs import TRANSITIONS, BatchState, JobState
 from posology.types.literature import (
     MAX_PASSAGE,
-    MODES,
     UNREADABLE,
     Encoded,
     EncodedQuery,
     Excerpt,
-    Filters,
-    Folded,
     Form,
-    Growth,
-    Hit,
-    Mode,
     Option,
     Passage,
     Phrases,
     Query,
-    Ranking,
     Reading,
-    Retrieval,
-    Retrieved,
-    SameAs,
     Sentence,
     SentenceRole,
     Stance,
@@ -90,6 +80,18 @@ from posology.types.literature import (
 from posology.types.money import Balance, Grouping, Limits, Reservation, Scope, Taken
 from posology.types.pages import Pages
 from posology.types.partitions import Extract, Extraction, Failure, Finding, Partition, Reduction
+from posology.types.retrieval import (
+    MODES,
+    Filters,
+    Folded,
+    Growth,
+    Hit,
+    Mode,
+    Ranking,
+    Retrieval,
+    Retrieved,
+    SameAs,
+)
 
 __all__ = [
     "DECLINE",

@@ -8,7 +8,8 @@ from enum import StrEnum
 from posology.described import published
 from posology.types.calls import PartitionMode, QuoteForm, Tier, Usage
 from posology.types.compression import Compression
-from posology.types.literature import Query, Retrieval
+from posology.types.literature import Query
+from posology.types.retrieval import Retrieval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

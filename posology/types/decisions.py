@@ -10,7 +10,8 @@ from typing import Any
 from posology.described import published
 from posology.types.answers import Rung
 from posology.types.compression import Saving
-from posology.types.literature import Query, Retrieval
+from posology.types.literature import Query
+from posology.types.retrieval import Retrieval
 
 #: in the place of a strategy: the remaining budget pays for none
 DECLINE = "decline"

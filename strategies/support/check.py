@@ -10,9 +10,11 @@ is wrong is seen; without a citation it stays unclear.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import attrgetter
 
 from posology.seams import SupportJudge
 from posology.text.figures import spelt
@@ -32,7 +34,6 @@ from posology.types import (
     Support,
     SupportMode,
 )
-from posology.types.premises import premise, surroundings
 from strategies.compression.checked import stems
 from strategies.support.inventions import Shown, invented
 from strategies.support.rules import around_of, completed, failures, other_subject, repeats
@@ -332,3 +333,26 @@ def _judged(case: Case, verdict: Verdict | None) -> SentenceSupport:
         differences=differences,
         disagrees=says is (Stance.SUPPORTS if wrong else Stance.CONTRADICTS),
     )
+
+
+def premise(text: str, *, title: str = "", before: str = "") -> str:
+    """Return sentences behind the title of their document and the sentence before them, which say what "it" is."""
+    title = title.strip().strip("[]").rstrip(".")
+    return " ".join(part for part in (title and f"{title}.", before.strip(), text.strip()) if part)
+
+
+def surroundings(excerpt: Excerpt, start: int, end: int) -> tuple[str, str, str]:
+    """Return the title of an excerpt's passage, the sentence before a part of it, and the whole sentences of the part.
+
+    Args:
+        excerpt: the excerpt.
+        start: first code point of the part in the passage's text.
+        end: one past its last code point.
+    """
+    spans, text = excerpt.sentences, excerpt.passage.text
+    first = bisect_right(spans, start, key=attrgetter("end"))
+    last = bisect_left(spans, end, key=attrgetter("start"))
+    start = min([start, *(one.start for one in spans[first:last])])
+    end = max([end, *(one.end for one in spans[first:last])])
+    before = spans[first - 1].of(text) if first else ""
+    return excerpt.passage.title, before, text[start:end]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.question.decider import Decider
-from orchestrator.question.policy_forms import Replay
-from orchestrator.question.replay import Present, Replayer
+from orchestrator.question.decisions.forms import Replay
+from orchestrator.question.decisions.replay import Present, Replayer
 from orchestrator.question.request import AskRequest, JobRequest
 from orchestrator.settings import Settings
 from policies.calibration import Calibration

@@ -18,8 +18,7 @@ from posology.index.embedders.options import Options
 from posology.index.rerankers import medcpt, nsp
 from posology.seams import Reranker
 from posology.testing import save_tiny_reranker
-from posology.testing.models.medcpt import save_tiny_medcpt
-from posology.testing.models.next_sentence import save_tiny_bert
+from posology.testing.models.medcpt import save_tiny_bert, save_tiny_medcpt
 from posology.types import Retrieval
 from strategies.compression import provence
 from strategies.compression.late.codec import LateCodec

@@ -17,7 +17,7 @@ from orchestrator.api.mcp.service import ServiceDesk
 from orchestrator.api.mcp.tools import OFFERS
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
-from orchestrator.jobs.room import Room
+from orchestrator.jobs.admission import Room
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.published.jobs import JobEvent

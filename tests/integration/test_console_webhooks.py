@@ -7,7 +7,7 @@ import re
 import pytest
 from redis.asyncio import Redis
 
-from orchestrator.console.webhooks.addresses import without_secrets
+from orchestrator.console.webhooks.endpoints import without_secrets
 from orchestrator.webhooks.outbox import Outbox
 from orchestrator.webhooks.store import MAX_ENDPOINTS, WebhookStore
 from posology.published.webhooks.messages import DEFAULT_EVENTS

@@ -16,10 +16,10 @@ import pytest
 from orchestrator.jobs.batches import Batches
 from orchestrator.question.answering import Answerer, Patience
 from orchestrator.question.decider import Decider
+from orchestrator.question.decisions.replay import Present, Replayer
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import Typical
-from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.request import Request
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound

@@ -22,12 +22,12 @@ from orchestrator.cli.ask.explanation import why_job
 from orchestrator.jobs.batches import Batches
 from orchestrator.question import qtables
 from orchestrator.question.decider import Decider
+from orchestrator.question.decisions.forms import Replay, ReplayOutput
+from orchestrator.question.decisions.replay import Present, Replayer, each, of_batch
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
 from orchestrator.question.pipeline import Pipeline
-from orchestrator.question.policy_forms import Replay, ReplayOutput
-from orchestrator.question.replay import Present, Replayer, each, of_batch
 from orchestrator.settings import Settings
 from policies.qtable import ACTIONS, QTable
 from posology.errors import DecisionChanged

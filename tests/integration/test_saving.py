@@ -14,13 +14,13 @@ from rich.console import Console
 from orchestrator.cli.ask.explanation import why_answer, why_job
 from orchestrator.compressors import Compressors
 from orchestrator.question.decider import Decider
+from orchestrator.question.decisions.forms import Replay
+from orchestrator.question.decisions.replay import Present, Replayer
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.savings import Machine
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
 from orchestrator.question.pipeline import Pipeline
-from orchestrator.question.policy_forms import Replay
-from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import JobRequest, Request
 from policies.specs import parse

@@ -15,7 +15,6 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from orchestrator.jobs.batches import Batches
-from orchestrator.jobs.limits import is_first_warning
 from orchestrator.jobs.scripts import FAILURES, MESSAGES
 from orchestrator.settings import Settings
 from orchestrator.webhooks.delivery import KEPT, Delivery
@@ -28,6 +27,7 @@ from posology.store import keys
 from tests.integration.jobs_store.helpers import ERROR, answer
 from tests.support.desk import HERE, Desk, commands, open_desk
 from tests.support.receiver import Received
+from workers.engine.maintenance import is_first_warning
 from workers.engine.webhooks import PATIENCE, SCHEDULE, Sender
 
 pytestmark = pytest.mark.anyio

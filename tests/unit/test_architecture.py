@@ -1,4 +1,4 @@
-"""The shape of the code, from its syntax trees: no import cycle, no crowded package.
+"""The shape of the code, from its syntax trees: no import cycle, no crowded package, no long module.
 
 Imports within functions and under ``TYPE_CHECKING`` count as well.
 """
@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("workers", "orchestrator", "strategies", "policies", "prompts", "posology")
 #: modules of one package, ``__init__`` apart
 MOST = 12
+#: lines of a module
+LONGEST = 400
 
 
 def name_of(path: Path) -> str:
@@ -66,3 +68,10 @@ def test_no_package_has_more_than_twelve_modules_of_its_own() -> None:
 def test_every_folder_of_modules_is_a_package() -> None:
     for folder in {path.parent for path in MODULES.values()}:
         assert (folder / "__init__.py").is_file(), folder
+
+
+def test_no_module_has_more_than_400_lines() -> None:
+    sizes = {
+        name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()
+    }
+    assert {name: size for name, size in sizes.items() if size > LONGEST} == {}

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
 
 from orchestrator.jobs import tenants
-from orchestrator.jobs.limits import is_first_warning
+from orchestrator.jobs.tenants import Store
 from orchestrator.logs.events import note, usd
 from posology.budget.books.reader import spenders
-from posology.budget.tenants.alerts import near_limits
+from posology.budget.ledger.base import nano
+from posology.budget.tenants.alerts import NearLimit, near_limits
 from posology.errors import InvalidQuery, StoreUnavailable
 from posology.store import keys
 from posology.store.connection import evicts, is_first, translated
@@ -26,7 +28,13 @@ from workers.engine.claims import WorkStore
 from workers.engine.runner import Runner
 from workers.engine.units import Send, Unit
 
+if TYPE_CHECKING:
+    pass
+
 logger = logging.getLogger(__name__)
+
+#: seconds for which a warning of a limit is remembered; longer than any day or month
+_WARNED = 40 * 86_400
 
 #: names of the broker's queues
 JOBS, CALLS = "posology.jobs", "posology.calls"
@@ -311,3 +319,22 @@ async def run_forever(step: Callable[[], Awaitable[None]], pause: float = 0.0) -
             await anyio.sleep(1.0)
         if pause:
             await anyio.sleep(pause)
+
+
+async def is_first_warning(store: Store, near: NearLimit) -> bool:
+    """Return whether this is the first warning of a limit in its window, remember it, and queue its webhooks.
+
+    A changed limit is another one.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable.
+    """
+    mark = hashlib.sha256(f"{near.window} {near.cap}".encode()).hexdigest()[:16]
+    told = {
+        "scope": near.scope,
+        "window": near.window,
+        "cap_nano": str(nano(near.cap)),
+        "spent_nano": str(nano(near.spent)),
+    }
+    said = await store.run("warn", keys.prefix(near.tenant), mark, _WARNED, json.dumps(told))
+    return bool(said == "warned")

@@ -1,7 +1,6 @@
 """Runs units of jobs: claim, work, record, and return the units to send next.
 
-It does not know the queue: a worker passes the unit that a message named, and sends the units that are returned. A
-question is driven through the states of :mod:`orchestrator.question.machine`.
+It does not know the queue: a worker passes the unit that a message named, and sends the units that are returned.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -20,28 +18,8 @@ from structlog.contextvars import bound_contextvars
 
 from orchestrator.connections import computes_here
 from orchestrator.logs.events import note, note_refusal
-from orchestrator.question.answering import Answerer, Patience
-from orchestrator.question.decider import remaining_budget
-from orchestrator.question.machine import (
-    Concluded,
-    Escalating,
-    Partitioned,
-    Remaining,
-    RemainingBudget,
-    State,
-    begin,
-    reduced,
-)
-from orchestrator.question.report import (
-    answer_output,
-    ask_output,
-    compression,
-    error_body,
-    ranked,
-    spending,
-)
-from orchestrator.question.request import JobRequest
-from posology.budget.ledger.redis import RedisLedger
+from orchestrator.question.answering import Answerer
+from orchestrator.question.report import error_body
 from posology.errors import (
     DeadlineExceeded,
     DeviceUnavailable,
@@ -60,15 +38,13 @@ from posology.errors import (
     StoreUnavailable,
     VersionGone,
 )
-from posology.llm.accounting import Account
 from posology.turns import Occupied, taking
-from posology.types import Decision, Extract, Extraction, Failure, Reduction
-from strategies.briefcontext.strategy import extract, reduce
 from workers.engine import fairness
 from workers.engine.claims import WorkStore
 from workers.engine.lane.calls import Waits
+from workers.engine.questions import Questions, request_of
 from workers.engine.spending import Spending
-from workers.engine.units import DECISION, DRAFT, PARTITION, ClaimedUnit, Draft, Unit
+from workers.engine.units import ClaimedUnit, Unit
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
@@ -85,12 +61,6 @@ _NOT_HERE = (
     IndexFault, DeviceUnavailable, EmbedderUnavailable, ModelUnavailable, PromptsMismatch,
     ScorerUnavailable,
 )  # fmt: skip
-
-#: Share of a job's time that is kept for the reduce call, and the most seconds: partitions that are not read by then
-#: have failed, and the answer is partial.
-KEEP_FOR_REDUCE, KEEP_AT_MOST = 0.25, 60.0
-#: Share of a job's remaining time that the repair of an answer may take: after that the first answer stands.
-REPAIR = 0.75
 
 
 class _Crowded(Exception):
@@ -118,11 +88,10 @@ class Runner:
         answerer: Answerer | None = None,
     ) -> None:
         self._work = work
-        self._pipeline = pipeline
         self._keep = keep
-        self._answerer = answerer or Answerer()
         self._claimed: dict[ClaimedUnit, anyio.CancelScope] = {}
         self._spending = Spending(work, connections, claimed=lambda: len(self._claimed))
+        self._questions = Questions(work, self._spending, pipeline, answerer or Answerer())
         #: units in work, including claims under way and units that are being requeued
         self._busy = 0
         self._idle = anyio.Event()
@@ -232,13 +201,7 @@ class Runner:
         """Run a unit within its job's deadline, and record every failure."""
         try:
             with anyio.move_on_after(claimed.left) as scope, self._share_of(claimed):
-                match claimed.unit.kind:
-                    case "answer":
-                        return await self._answer(claimed)
-                    case "extract":
-                        return await self._extract(claimed)
-                    case _:
-                        return await self._reduce(claimed)
+                return await self._questions.work_on(claimed)
             assert scope.cancelled_caught
             late = DeadlineExceeded(
                 f"the job was not done within its {claimed.patience:g} s", seconds=claimed.patience
@@ -284,7 +247,7 @@ class Runner:
     @contextmanager
     def _share_of(self, claimed: ClaimedUnit) -> Iterator[None]:
         """Count a unit whose model computes in this process; a tenant has only its share of them."""
-        if self.threads is None or not computes_here(_request(claimed).model):
+        if self.threads is None or not computes_here(request_of(claimed).model):
             yield
             return
         tenant = claimed.unit.tenant
@@ -321,156 +284,6 @@ class Runner:
         await claimed.sleep(self._keep)
         await self._work.release(claimed, counted=True)
 
-    async def _answer(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
-        started = anyio.current_time()
-        request = _request(claimed).as_settled()
-        complete, account = self._spending.complete(claimed, request), Account()
-        pipeline = await self._pipeline()
-        # a recorded decision stands regardless of the remaining budget: its calls are replayed, and paid for once
-        recorded, then = _decided(claimed)
-        try:
-            prepared = await pipeline.prepare(
-                request,
-                remaining=self._remaining(claimed),
-                decided=recorded,
-                spend=self._spending.embedding(claimed),
-            )
-        except HeadroomReserved as error:
-            await fairness.park(self._work, claimed, error, undecided=True)
-            return ()
-        state: State = begin(prepared, distributed=True)
-        while True:
-            if isinstance(state, Partitioned):
-                return await self._hand_over(claimed, pipeline, state)
-            decision = state.prepared.decision
-            if not isinstance(state, Escalating) and decision is not recorded:
-                await self._work.decide(claimed, decision, calls=state.calls)
-                recorded = decision
-            if isinstance(state, Concluded):
-                break
-            state = await pipeline.advance(
-                state,
-                complete,
-                decided=then,
-                distributed=True,
-                seconds=lambda: REPAIR * claimed.left,
-            )
-        seconds = anyio.current_time() - started
-        await self._work.succeed(
-            claimed, ask_output(await pipeline.report(state, account, seconds))
-        )
-        return ()
-
-    async def _hand_over(
-        self, claimed: ClaimedUnit, pipeline: Pipeline, state: Partitioned
-    ) -> tuple[Unit, ...]:
-        """Record the decision and the partitions; return the units that read them."""
-        prepared, before = state.prepared, state.refused
-        savings = None if before is None else await pipeline.savings(prepared, before)
-        draft = Draft(
-            rungs=before.rungs if before else (),
-            retrieved=ranked(prepared.retrieval),
-            index=prepared.retrieval.index_version,
-            retrieval_seconds=prepared.retrieval_seconds,
-            compression=compression(before.compression, savings) if before else None,
-            growth=prepared.retrieval.growth,
-        )
-        return await self._work.decide(
-            claimed,
-            prepared.decision,
-            calls=state.calls,
-            draft=draft,
-            partitions=state.partitions,
-        )
-
-    async def _extract(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
-        request = _request(claimed).as_settled()
-        assert claimed.partition is not None
-        part = PARTITION.validate_json(claimed.partition)
-        asked = Extract(
-            query=request.query,
-            partition=part,
-            model=request.model,
-            max_tokens=request.max_tokens,
-            effort=request.effort,
-            quotes=request.quotes,
-            mode=request.partitions,
-            prompts=request.prompts,
-        )
-        kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
-        late = Extraction(
-            partition=part.index, failure=Failure.DEADLINE, error=DeadlineExceeded.__name__
-        )
-        extraction = late
-        with anyio.move_on_after(claimed.left - kept):
-            complete = self._spending.complete(claimed, request, kept=kept)
-            extraction = await extract(asked, complete)
-        return await self._work.extracted(claimed, extraction)
-
-    async def _reduce(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
-        started = anyio.current_time()
-        request = _request(claimed).as_settled()
-        partitions, extractions = await self._work.gathered(claimed.unit)
-        reduction = Reduction(
-            query=request.query,
-            partitions=partitions,
-            extractions=extractions,
-            model=request.model,
-            max_tokens=request.max_tokens,
-            effort=request.effort,
-            quotes=request.quotes,
-            mode=request.partitions,
-            prompts=request.prompts,
-        )
-        assert claimed.decision is not None
-        assert claimed.draft is not None
-        draft = DRAFT.validate_json(claimed.draft)
-        excerpts = [excerpt for part in partitions for excerpt in part.excerpts]
-        outcome = await self._answerer(
-            partial(reduce, reduction),
-            self._spending.complete(claimed, request),
-            request=request,
-            excerpts=excerpts,
-            patience=Patience(seconds=lambda: REPAIR * claimed.left, requeued=True),
-        )
-        out = answer_output(
-            request=request,
-            outcome=reduced(outcome, draft.rungs),
-            decision=DECISION.validate_json(claimed.decision),
-            excerpts=excerpts,
-            retrieved=draft.retrieved,
-            index=draft.index,
-            growth=draft.growth,
-            # the job's account is in its record, where every worker writes it
-            spending=spending(Account()),
-            retrieval_seconds=draft.retrieval_seconds,
-            seconds=claimed.elapsed + anyio.current_time() - started,
-        )
-        out = out.model_copy(update={"compression": draft.compression})
-        await self._work.succeed(claimed, out)
-        return ()
-
-    def _remaining(self, claimed: ClaimedUnit) -> Remaining:
-        store, unit = self._work.store, claimed.unit
-
-        async def look() -> RemainingBudget | None:
-            ledger = RedisLedger(store.redis, store.url, tenant=unit.tenant)
-            return remaining_budget(await ledger.balances(unit.job))
-
-        return look
-
 
 def _known(ids: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in ids.items() if value is not None}
-
-
-def _request(claimed: ClaimedUnit) -> JobRequest:
-    return JobRequest.model_validate_json(claimed.request)
-
-
-def _decided(claimed: ClaimedUnit) -> tuple[Decision | None, Decision | None]:
-    """Return the recorded decision of a unit that was claimed before, and the one after its ladder."""
-    if claimed.decision is None:
-        return None, None
-    decision = DECISION.validate_json(claimed.decision)
-    return replace(decision, then=None), decision.then

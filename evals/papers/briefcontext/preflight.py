@@ -14,7 +14,7 @@ from evals.papers.suite import Given, Item, Published, Suite, Values, by_arm
 from policies.calibration import packaged
 from policies.preflight import SPOTLIGHT
 from policies.preflight import Published as Rule
-from policies.rankings import iou
+from policies.preflight_features import iou
 from posology.index.search.bm25 import rerank
 from posology.types import Passage
 from training.gold import pubmedqa, scifact

@@ -15,8 +15,7 @@ from orchestrator.ingest.uploads.folder import NoRoom, unknown_ingest
 from orchestrator.logs.events import note
 from posology import errors
 from posology.errors import IngestNotFound, InvalidQuery
-from posology.published.answers import FetchOutput
-from posology.published.ingests import IngestOutput
+from posology.published.ingests import FetchOutput, IngestOutput
 from posology.store import keys
 from posology.store.bucket import Bucket
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import ConfigDict, Field, ValidationError
 
 from orchestrator.api.chat.models import choice_of
-from orchestrator.question.request import AskRequest, JobRequest, invalid_field
+from orchestrator.question.request import AskRequest, JobRequest
+from orchestrator.question.sent import invalid_field
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery
 from posology.published.base import Described, parse_strictly

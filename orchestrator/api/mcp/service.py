@@ -15,7 +15,7 @@ from orchestrator.api.context import Context
 from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told
 from orchestrator.jobs.rows import Row
 from orchestrator.question.estimates.rows import read_standing
-from orchestrator.question.report import search_output
+from orchestrator.question.passages import search_output
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
 from orchestrator.retrieval import read_passage
 from posology.published.answers import PassageOutput

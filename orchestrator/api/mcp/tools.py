@@ -6,33 +6,65 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from anyio import to_thread
 from mcp_types import Tool, ToolAnnotations
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from orchestrator.api.mcp.desk import Desk, Told
-from orchestrator.api.mcp.forms import (
-    AskArguments,
-    PassageArguments,
-    QuoteArguments,
-    StandingArguments,
-)
-from orchestrator.question.request import AskRequest, SearchRequest, invalid_field
+from orchestrator.jobs.store import MAX_KEY
+from orchestrator.question.request import MAX_VERSION, AskRequest, SearchRequest
+from orchestrator.question.sent import Text, invalid_field
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
 from posology.errors import PassageNotFound
 from posology.published.answers import AskOutput, PassageOutput
-from posology.published.base import Published, parse_strictly
+from posology.published.base import Described, Published, parse_strictly
 from posology.published.estimates import EstimateOutput
-from posology.published.literature import (
-    ArticleStanding,
-    QuoteCheck,
-    SearchOutput,
-    Standings,
-)
+from posology.published.literature import ArticleStanding, QuoteCheck, SearchOutput, Standings
 from posology.text.quotes import DropReason, Span, locate
+
+#: maximum characters of a passage's id
+MAX_ID = 1_000
+#: maximum characters of a quote
+MAX_QUOTE = 20_000
+#: maximum articles of one check
+MAX_ARTICLES = 20
+
+Id = Annotated[Text, Field(min_length=1, max_length=MAX_ID)]
+Version = Annotated[int | None, Field(ge=1, le=MAX_VERSION)]
+
+
+class AskArguments(AskRequest):
+    """A question and how to answer it."""
+
+    idempotency_key: Annotated[Text, Field(min_length=1, max_length=MAX_KEY)] | None = None
+    """Idempotency key of your choice: the same key and question give the same job, which is paid for once. Default: none."""
+
+
+class PassageArguments(Described):
+    """A passage."""
+
+    passage: Id
+    """Id of the passage, e.g. pmid:10051933, or a PMID."""
+    version: Version = None
+    """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
+
+
+class QuoteArguments(PassageArguments):
+    """A quote and the passage that it is from."""
+
+    quote: Annotated[Text, Field(min_length=1, max_length=MAX_QUOTE)]
+    """The quote, word for word."""
+
+
+class StandingArguments(Described):
+    """Articles."""
+
+    passages: Annotated[tuple[Id, ...], Field(min_length=1, max_length=MAX_ARTICLES)]
+    """Ids of passages, e.g. pmid:10051933, or PMIDs; at most 20."""
+
 
 #: key of a result's metadata with the id of its job
 JOB = "posology/job"

@@ -2,23 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Response
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
 from orchestrator.api import problems
 from orchestrator.api.context import Context, Posology, operator
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
-from orchestrator.ingest.uploads.metrics import UploadsCollector
+from orchestrator.ingest.uploads.folder import Uploads
 from orchestrator.jobs import metrics
-from orchestrator.tables.served.metrics import TablesCollector
+from orchestrator.tables.served.folder import Tables
 from posology.errors import StoreUnavailable
 from posology.published.base import Published
+from posology.published.ingests import IngestState
+from posology.published.tables.orders import TableState
+
+
+class TablesCollector(Collector):
+    """The folder of tables in Prometheus's terms. Blocking.
+
+    Args:
+        tables: the folder.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield one family after the other."""
+        counts = self._tables.counts()
+        states = GaugeMetricFamily(
+            "posology_tables", "Evidence tables that have not ended, by state.", labels=["state"]
+        )
+        for state in (TableState.WAITING, TableState.RUNNING, TableState.CANCELLING):
+            states.add_metric([state.value], counts[state])
+        yield states
+
+
+class UploadsCollector(Collector):
+    """The folder of uploads in Prometheus's terms. Blocking.
+
+    Args:
+        uploads: the folder.
+    """
+
+    def __init__(self, uploads: Uploads) -> None:
+        self._uploads = uploads
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield one family after the other."""
+        counts = self._uploads.counts()
+        states = GaugeMetricFamily(
+            "posology_ingests",
+            "Ingests of uploaded files whose records are kept, by state.",
+            labels=["state"],
+        )
+        for state in IngestState:
+            states.add_metric([state.value], counts[state])
+        yield states
+        yield GaugeMetricFamily(
+            "posology_ingesting_process_up",
+            "Whether a process ingests uploaded files.",
+            value=int(self._uploads.is_served()),
+        )
+
 
 router = APIRouter(tags=["operations"])
 

@@ -13,7 +13,7 @@ from orchestrator.api.bodies import read_json, unless_left
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import Accept, Exported, answered, export_of
-from orchestrator.question.report import search_output
+from orchestrator.question.passages import search_output
 from orchestrator.question.request import MAX_VERSION, SearchRequest
 from orchestrator.rendering.exports import export_search
 from orchestrator.rendering.kinds import MEDIA

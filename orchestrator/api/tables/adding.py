@@ -57,7 +57,7 @@ async def add_table(
         async with _adding(tables, tenant, plan, room) as adding:
             if adding.known is not None and adding.stands:
                 return adding.known, False
-            await api.jobs().admit([plan.request.reading().model], tenant=tenant)
+            await api.jobs().admission.admit([plan.request.reading().model], tenant=tenant)
             estimate = await _estimate(api, tenant, plan, adding)
             order = _order(tenant, name, plan, adding, estimate)
             with disk():

@@ -71,7 +71,8 @@ def ask(
     A stack that runs here with the same settings answers as a job, much sooner; see --local. With --base-url, this process
     answers.
     """
-    from orchestrator.question.request import AskRequest, check_awaited
+    from orchestrator.question.checks import check_awaited
+    from orchestrator.question.request import AskRequest
     from posology.llm.accounting import Account
 
     form = output.chosen()
@@ -216,7 +217,7 @@ def search(
 
         # while the encoder loads
         from orchestrator.budget import open_budget
-        from orchestrator.question.report import search_output
+        from orchestrator.question.passages import search_output
         from orchestrator.service import open_service
         from posology.budget.ledger.journal import LedgerJournal
         from posology.llm.accounting import Account

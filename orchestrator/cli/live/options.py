@@ -15,7 +15,7 @@ from orchestrator.cli.option_groups import Group
 if TYPE_CHECKING:
     from orchestrator.settings import Settings
     from posology.corpus.live.forms import Asked, Journal
-    from posology.published.answers import FetchOutput
+    from posology.published.ingests import FetchOutput
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,8 +19,8 @@ from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from orchestrator.cli.jobs.files import Questions
-    from orchestrator.question.comparison import Side
-    from orchestrator.question.policy_forms import CompareOutput
+    from orchestrator.question.decisions.comparison import Side
+    from orchestrator.question.decisions.forms import CompareOutput
 
 SideArgument = Annotated[
     str,
@@ -106,7 +106,7 @@ def compare(
     """
     from orchestrator.cli.jobs.files import read_questions
     from orchestrator.cli.policy.replay_view import show_compare
-    from orchestrator.question.comparison import Side
+    from orchestrator.question.decisions.comparison import Side
 
     with errors(as_json=as_json):
         wanted = _Wanted(
@@ -133,7 +133,7 @@ async def _run(wanted: _Wanted) -> CompareOutput:
 
     from orchestrator.jobs.rows import check_defaults
     from orchestrator.models import Models
-    from orchestrator.question.comparison import Comparison
+    from orchestrator.question.decisions.comparison import Comparison
     from orchestrator.question.estimates.costs import make_estimator
     from orchestrator.question.estimates.rows import read_rows
     from orchestrator.service import make_decider, make_service, open_connections

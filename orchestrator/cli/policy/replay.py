@@ -22,8 +22,8 @@ from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
-    from orchestrator.question.policy_forms import ReplayedJob, ReplayOutput
-    from orchestrator.question.replay import Present
+    from orchestrator.question.decisions.forms import ReplayedJob, ReplayOutput
+    from orchestrator.question.decisions.replay import Present
     from posology.index.store import Index
 
 
@@ -100,8 +100,8 @@ def replay(
     Exit status 15: a decision differs or cannot be repeated. Exit status 1: some jobs do not exist any more.
     """
     from orchestrator.cli.policy.replay_view import show_replay
-    from orchestrator.question.policy_forms import Replay
-    from orchestrator.question.replay import changed
+    from orchestrator.question.decisions.forms import Replay
+    from orchestrator.question.decisions.replay import changed
 
     if bool(jobs) == (batch is not None):
         raise typer.BadParameter("give either job ids or --batch")
@@ -124,8 +124,8 @@ def replay(
 async def _run(store: JobStore, tenant: str, wanted: _Wanted) -> ReplayOutput:
     from orchestrator.cli.policy.replay_view import show_replayed
     from orchestrator.jobs.batches import Batches
-    from orchestrator.question.policy_forms import Replay
-    from orchestrator.question.replay import Replayer, each, of_batch
+    from orchestrator.question.decisions.forms import Replay
+    from orchestrator.question.decisions.replay import Replayer, each, of_batch
 
     started, console = time.perf_counter(), Console()
     printed = 0
@@ -153,7 +153,7 @@ async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
     """Open what decides now; models are loaded only for ``--retrieve``."""
     from anyio import to_thread
 
-    from orchestrator.question.replay import make_present
+    from orchestrator.question.decisions.replay import make_present
     from orchestrator.service import open_service
 
     settings = wanted.settings

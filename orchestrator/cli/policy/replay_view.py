@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_table
-from orchestrator.question.policy_forms import (
+from orchestrator.question.decisions.forms import (
     CompareOutput,
     Replay,
     ReplayedJob,

@@ -6,6 +6,7 @@ import platform
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -15,18 +16,16 @@ from typing import TYPE_CHECKING
 import anyio
 
 from orchestrator.cli.setup.forms import CheckOutput
-from orchestrator.settings import (
-    DEFAULT_MODEL,
-    Settings,
-    load_settings,
-    local_providers,
-    origins,
-)
+from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, local_providers, origins
+from posology.corpus.live.forms import Asked, ServiceName
 from posology.errors import ConfigurationError, PosologyError
 
 if TYPE_CHECKING:
     from posology.llm.providers.local.servers import Server
 
+#: a query that finds something in each
+_QUERY = "aspirin"
+_SERVICES: tuple[ServiceName, ...] = ("pubmed", "europepmc")
 #: first version of Python that is supported
 _PYTHON = (3, 11)
 _GIB = 1024**3
@@ -319,3 +318,41 @@ _CHECKS: Mapping[str, Callable[[Machine], CheckOutput]] = {
     "network": _network,
     "ports": _ports,
 }
+
+
+def live_checks() -> Iterator[CheckOutput]:
+    """Yield a check of each service; none raises."""
+    try:
+        settings = load_settings()
+    except PosologyError:
+        # the check of the configuration has said so
+        return
+    for name in _SERVICES:
+        yield _tried(settings, name)
+
+
+def _tried(settings: Settings, name: ServiceName) -> CheckOutput:
+    from orchestrator.ingest.live.fetching import fetch_into
+
+    asked = Asked(service=name, queries=(_QUERY,), limit=1)
+    pubmed = name == "pubmed"
+    url, variable = (
+        (settings.eutils_url, "POSOLOGY_EUTILS_URL")
+        if pubmed
+        else (settings.europepmc_url, "POSOLOGY_EUROPEPMC_URL")
+    )
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            found = anyio.run(lambda: fetch_into(settings, asked, Path(folder) / "fetch"))
+    except PosologyError as error:
+        return CheckOutput(
+            name=name,
+            ok=False,
+            found=str(error),
+            remedy=f"Allow this machine to reach {url}, or set {variable} to a copy that it reaches.",
+        )
+    size = sum(file.bytes for file in found.files)
+    said = f"{url} sent {found.records} of {found.found:,} records for {_QUERY!r} ({size:,} bytes)"
+    if pubmed and settings.ncbi_api_key is None:
+        said += "; 3 requests a second, or 10 with NCBI_API_KEY"
+    return CheckOutput(name=name, ok=True, found=said, remedy=None)

@@ -32,9 +32,8 @@ def doctor(
 
     Exit status 4: something is wrong. No model is called; servers on this machine are asked what they serve; nothing is changed.
     """
-    from orchestrator.cli.setup.checks import checks
+    from orchestrator.cli.setup.checks import checks, live_checks
     from orchestrator.cli.setup.forms import DoctorOutput
-    from orchestrator.cli.setup.live import live_checks
     from orchestrator.rendering.words import safe
 
     with errors(as_json=as_json):

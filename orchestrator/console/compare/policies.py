@@ -14,9 +14,9 @@ from orchestrator.console.access import Asked
 from orchestrator.console.compare.heat import Heat, heat
 from orchestrator.console.reports import MOST, Reports
 from orchestrator.question import qtables
-from orchestrator.question.comparison import Side
+from orchestrator.question.decisions.comparison import Side
+from orchestrator.question.decisions.forms import CompareOutput
 from orchestrator.question.estimates.rows import read_rows
-from orchestrator.question.policy_forms import CompareOutput
 from policies.specs import POLICIES
 from posology.errors import InvalidQuery, PosologyError
 from strategies import STRATEGIES

@@ -4,7 +4,6 @@ It stands on gold labels, and its parameters are fitted to published figures (``
 by ``python -m evals.simulation --write``. Only experiments, ``posology eval`` and tests may import it.
 """
 
-from orchestrator.evaluation.simulation.curves import Curve, Refusals
 from orchestrator.evaluation.simulation.model import (
     MISREAD,
     SIMULATED,
@@ -13,7 +12,7 @@ from orchestrator.evaluation.simulation.model import (
     SimulatedModel,
     is_right,
 )
-from orchestrator.evaluation.simulation.profiles import Profile, profiles
+from orchestrator.evaluation.simulation.profiles import Curve, Profile, Refusals, profiles
 
 __all__ = [
     "MISREAD",

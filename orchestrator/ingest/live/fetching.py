@@ -12,7 +12,7 @@ from orchestrator.settings import Settings
 from posology.corpus.live.fetch import FILES, fetch
 from posology.corpus.live.forms import Asked, Journal
 from posology.errors import InputError
-from posology.published.answers import FetchOutput
+from posology.published.ingests import FetchOutput
 
 
 def files_of(settings: Settings, found: FetchOutput) -> Path:

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from orchestrator.question.request import Sent, Text
+from orchestrator.question.sent import Sent, Text
 from posology.corpus.live.forms import MAX_RECORDS, Asked, ServiceName
 from posology.corpus.live.question import queries
 from posology.query import MAX_QUESTION, make_query

@@ -25,8 +25,13 @@ from posology.errors import (
 )
 from posology.index.build.report import IngestProgress, IngestReport
 from posology.network.failures import public
-from posology.published.answers import FetchOutput
-from posology.published.ingests import IngestFailure, IngestOutput, IngestState, RejectedRecord
+from posology.published.ingests import (
+    FetchOutput,
+    IngestFailure,
+    IngestOutput,
+    IngestState,
+    RejectedRecord,
+)
 
 _log = logging.getLogger(__name__)
 #: how often an ingest is started; one that ends its process each time would keep all others waiting

@@ -11,10 +11,10 @@ import anyio
 
 from orchestrator.concurrency import map_concurrently
 from orchestrator.jobs import tenants
+from orchestrator.jobs.admission import raise_if_full
 from orchestrator.jobs.batches.lines import CHUNK, Lines, Reader
 from orchestrator.jobs.batches.pages import page_of_batches, page_of_rows
 from orchestrator.jobs.batches.records import batch_id, find, output
-from orchestrator.jobs.room import raise_if_full
 from orchestrator.jobs.rows import Row, check_defaults
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
@@ -85,7 +85,7 @@ class Batches:
         name = f"{prefix}batch:{batch}"
         if key is None or not await self._begun(name):
             # one that was begun is completed, and found again, whatever has been spent since
-            await self._store.admit(filter(self._priced, seen.models), tenant=tenant)
+            await self._store.admission.admit(filter(self._priced, seen.models), tenant=tenant)
         await tenants.enlist(self._store, tenant)
         said, *rest = await self._store.run(
             "open_batch",
@@ -247,7 +247,7 @@ class Batches:
 
     def _priced(self, model: str) -> bool:
         try:
-            self._store.least(model)
+            self._store.admission.least(model)
         except UnpricedModel:
             # its rows fail, each for itself
             return False

@@ -8,14 +8,9 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from orchestrator.question.request import (
-    MAX_EFFORT,
-    AskRequest,
-    Model,
-    SearchRequest,
-    Text,
-    check_file,
-)
+from orchestrator.question.checks import check_file
+from orchestrator.question.request import MAX_EFFORT, AskRequest, SearchRequest
+from orchestrator.question.sent import Model, Text
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
 from orchestrator.tables.request import FieldsRequest
 from posology.budget.ledger.base import MAX_CAP

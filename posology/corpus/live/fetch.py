@@ -27,7 +27,7 @@ from posology.corpus.files import read
 from posology.corpus.items import Record
 from posology.corpus.live.forms import Asked, Journal, Service
 from posology.errors import FetchFailed
-from posology.published.answers import FetchedFile, FetchOutput
+from posology.published.ingests import FetchedFile, FetchOutput
 
 FILES = "files"
 _JOURNAL, _DONE, _LOCK = "journal.json", "fetch.json", "fetch.lock"

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from posology.published.answers import FetchedFile
+from posology.published.ingests import FetchedFile
 
 ServiceName = Literal["pubmed", "europepmc"]
 #: maximum records of one fetch: PubMed's search returns no more ids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from posology.corpus.drafts import Wrong
-from posology.corpus.pdf.signs import decoded
 from posology.types import UNREADABLE
 
+_PREFIX = re.compile(r"[A-Z]{6}\+")
+#: and halves of pairs of surrogates, which no UTF-8 can hold
+_PRIVATE = re.compile("[\ud800-\udfff\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
+#: of Symbol, from its code 0x20, as Adobe maps them
+_SYMBOL = (
+    " !∀#∃%&∋()*+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
+    + UNREADABLE * 33
+    + "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊⟨®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪�⟩∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭�"
+)
+#: what PDFium itself says of Symbol's glyphs
+_KNOWN = frozenset(_SYMBOL) | {"µ", "∆", "Ω", "ϖ"}
 #: maximum size of a file; a larger one is reported and not read
 MAX_BYTES = 200_000_000
 MAX_PAGES = 5_000
@@ -233,3 +244,26 @@ def _died(status: int) -> str:
     if -status == getattr(signal, "SIGXCPU", None):
         return f"needs more than {MAX_SECONDS} s of processor time"
     return f"damaged, or needs more than {MAX_MEMORY >> 20:,} MiB: PDFium stopped ({signal.Signals(-status).name})"
+
+
+def decoded(text: str, font: str) -> str:
+    """Return text with the signs that its font shows, :data:`~posology.types.UNREADABLE` for what is not known.
+
+    Args:
+        text: as PDFium reads it.
+        font: name of a font of signs; empty: of letters.
+    """
+    if font and _PREFIX.sub("", font).casefold().startswith("symbol"):
+        return "".join(map(_symbol, text))
+    if font:
+        return "".join(
+            UNREADABLE if char <= "\xff" or _PRIVATE.match(char) else char for char in text
+        )
+    return text if text.isascii() else _PRIVATE.sub(UNREADABLE, text)
+
+
+def _symbol(char: str) -> str:
+    if char in _KNOWN:
+        return char
+    code = ord(char) - (0xF000 if char >= "\uf000" else 0)
+    return _SYMBOL[code - 0x20] if 0x20 <= code <= 0xFF else char

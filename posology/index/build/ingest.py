@@ -14,9 +14,8 @@ from posology.index.build.annotator import teach
 from posology.index.build.batches import batches, read_ahead
 from posology.index.build.pace import Pace
 from posology.index.build.progress import Mark, Progress
-from posology.index.build.quick import QuickRowBuilder
 from posology.index.build.report import IngestProgress, IngestReport, Tally
-from posology.index.build.rows import RowBuilder, RowSource
+from posology.index.build.rows import QuickRowBuilder, RowBuilder, RowSource
 from posology.index.build.vectors import GivenVectors
 from posology.index.store import Index
 from posology.index.sync.changes import apply

@@ -2,17 +2,61 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from posology.llm.offline.candidates import Candidates, Window
 from posology.llm.offline.choice import LIKENESS, PROBABILITY, Said, Scores
-from posology.llm.offline.evidence import COMPARED, Evidence, probability
 from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.seams import PassageReader, TokenEncoder
 from posology.types import Excerpt, Reading, Sentence
+
+#: Windows, the most probable first, whose likeness to the question is measured as well.
+COMPARED = 3
+#: Probabilities beyond are taken for these.
+_LEAST = 1e-4
+
+
+class Evidence(NamedTuple):
+    """Figures by which it is decided whether texts answer a question."""
+
+    #: log-odds of the window that answers most probably
+    odds: float
+    #: likeness of the best sentence of the :data:`COMPARED` windows, -1 to 1
+    likeness: float
+    #: logarithm of the number of the question's words: no sentence is like every word of a long one
+    length: float
+
+    @classmethod
+    def of(cls, question: str, *, answers: float, likeness: float) -> Evidence:
+        """Return the evidence.
+
+        Args:
+            question: its text.
+            answers: probability that the best window answers.
+            likeness: of the best sentence.
+        """
+        within = min(max(answers, _LEAST), 1 - _LEAST)
+        return cls(
+            odds=math.log(within / (1 - within)),
+            likeness=likeness,
+            length=math.log(max(1, len(question.split()))),
+        )
+
+
+#: slopes of the three, and offset, fitted on dev documents of five sets, each counting the same:
+#: ``python -m evals.reader --dev`` (decision 49)
+SLOPES, OFFSET = Evidence(odds=0.82, likeness=12.81, length=0.99), -10.92
+
+
+def probability(evidence: Evidence) -> float:
+    """Return the probability that the texts of a call answer its question."""
+    z = OFFSET + sum(a * b for a, b in zip(SLOPES, evidence, strict=True))
+    return 1 / (1 + math.exp(-z))
+
 
 #: Readings that are kept: the windows of some hundred questions.
 KEPT = 1_024

@@ -25,7 +25,7 @@ MARGIN = 0.03
 #: The same for the best sentence of another passage. It is wider, because what is nearly as close
 #: and stands elsewhere may contradict the best, and a reader that cannot judge must not hide it.
 MARGIN_ELSEWHERE = 0.10
-#: A question is refused if its texts answer it less probably (``posology/llm/offline/evidence.py``): the highest that
+#: A question is refused if its texts answer it less probably (``posology/llm/offline/answering.py``): the highest that
 #: keeps 90 % of the answerable questions of each of five dev sets (``python -m evals.reader --dev``, decision 49).
 ANSWERS = 0.25
 #: Sentences whose probability is this much less than that of the best are not quoted: a choice, not fitted.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from posology.testing.provider import formats, streaming
-from posology.testing.provider.hashing import hashed
 from posology.testing.provider.steps import (
     Broken,
     Cut,
@@ -24,6 +24,7 @@ from posology.testing.provider.steps import (
 from posology.testing.provider.streaming import FRAMES, LINES, SENT_EVENTS
 from posology.types import Usage
 
+_WORD = re.compile(r"\w+")
 #: the end of Bedrock's path for streams
 _FRAMED = "invoke-with-response-stream"
 #: paths, and the provider whose format is spoken there; Azure's, Bedrock's and Vertex AI's hold the model
@@ -329,3 +330,19 @@ def _encode(body: dict[str, Any], request_id: str) -> bytes:
     if "request_id" in body:
         body["request_id"] = request_id
     return json.dumps(body).encode()
+
+
+def hashed(text: str, dim: int) -> list[float]:
+    """Each word counts at one place of the vector; a text without words has the first unit vector.
+
+    Args:
+        text: any.
+        dim: numbers.
+    """
+    vector = [0.0] * dim
+    for word in _WORD.findall(text.lower()):
+        code = zlib.crc32(word.encode(errors="replace"))
+        vector[code % dim] += 1.0 if code >> 31 else -1.0
+    if not any(vector):
+        vector[0] = 1.0
+    return vector

@@ -10,14 +10,18 @@ import numpy as np
 
 from posology.devices import find_device
 from posology.errors import ConfigurationError
-from posology.types import Compressed, Retrieval
+from posology.types import Compressed, Retrieval, Retrieved
 from strategies.compression.parts import Parts
-from strategies.compression.provence.judge import CheckpointJudge, Judge, Judgement
+from strategies.compression.provence.judge import CHARACTERS, CheckpointJudge, Judge, Judgement
 from strategies.compression.results import checked, of_sentences, rounded_up, share_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from posology.reading.crossencoder import CrossEncoder
+
+#: seconds per token on two cores with AVX512-VNNI, see ``python -m evals.compressors``
+SECONDS_A_TOKEN = 6e-5
 NAME = "provence"
 #: Tokens with a higher probability are kept. The paper uses 0.1 and 0.5 on all of its data sets; at 0.1 answers
 #: are hardly affected.
@@ -165,7 +169,6 @@ def judge(model: str | None) -> Judge:
     """
     if model is None:
         from posology.reading.crossencoder import CrossEncoder
-        from strategies.compression.provence.packaged import PackagedJudge
 
         return PackagedJudge(CrossEncoder.packaged())
     from strategies.compression.provence.checkpoint import load
@@ -190,3 +193,44 @@ def make_reranker(parts: Parts) -> ProvenceReranker:
         ConfigurationError: the model cannot be loaded, or does not rank.
     """
     return ProvenceReranker(judge(parts.models.get(NAME)))
+
+
+class PackagedJudge(Judge):
+    """Judges by the packaged cross-encoder's heads of tokens and ranking.
+
+    Args:
+        encoder: the cross-encoder.
+    """
+
+    def __init__(self, encoder: CrossEncoder) -> None:
+        super().__init__(name=encoder.name, prunes=True, ranks=True)
+        self._encoder = encoder
+
+    def _seconds(self, characters: int) -> float:
+        return SECONDS_A_TOKEN * characters / CHARACTERS
+
+    def _judge(self, query: str, passages: Sequence[Retrieved]) -> list[Judgement]:
+        from posology.index.embedders.sentence_transformer import heading
+        from posology.reading.crossencoder import RANK, RELEVANT
+        from posology.reading.pairs import HEADING, pairs
+
+        windows = [
+            (i, pair)
+            for i, one in enumerate(passages)
+            for pair in pairs(query, one.passage.text, one.sentences, heading=heading(one.passage))
+        ]
+        scores = self._encoder.scores([pair for _, pair in windows])
+        found = []
+        for i, one in enumerate(passages):
+            own = [(p, s) for (at, p), s in zip(windows, scores, strict=True) if at == i]
+            # without sentences there is nothing to keep
+            sentence = np.concatenate([p.sentence for p, _ in own])
+            odds = np.concatenate([s.tokens[:, RELEVANT] for _, s in own])
+            found.append(
+                Judgement(
+                    score=max(float(s.text[RANK]) for _, s in own),
+                    kept=(1 / (1 + np.exp(-odds))).astype(np.float32),
+                    sentence=np.where(len(one.sentences) > 0, sentence, HEADING).astype(np.int32),
+                )
+            )
+        return found

@@ -9,13 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
-from orchestrator.jobs.limits import is_first_warning
 from orchestrator.logs.events import EVENTS
 from posology.budget.tenants.alerts import near_limits
 from posology.errors import BudgetExhausted
 from posology.store import keys
 from posology.types import Outcome
 from tests.integration.jobs_store.helpers import LEASE, LOSSES, Bench, answer
+from workers.engine.maintenance import is_first_warning
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.jobs.admission import MIB, Room
 from orchestrator.jobs.batches import Batches
-from orchestrator.jobs.room import MIB, Room
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.errors import QueueFull

@@ -222,7 +222,7 @@ async def test_the_scripts_let_only_allowed_steps_be_made(
 ) -> None:
     job = await REACH[old](bench)
     whole = scripts.source("cancel")
-    step = whole[: whole.index("-- Nothing more is sent")] + "set_state(ARGV[2], ARGV[3])"
+    step = whole[: whole.index("-- Cancels a job")] + "set_state(ARGV[2], ARGV[3])"
     run = bench.redis.register_script(step)
     made = {"keys": [keys.prefix(bench.tenant)], "args": [bench.clock(), job, new]}
     if new in TRANSITIONS[old]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from orchestrator.question.decider import Decider
+from orchestrator.question.decisions.forms import Replay, ReplayedJob
+from orchestrator.question.decisions.replay import Present, Replayer
 from orchestrator.question.pipeline import Pipeline
-from orchestrator.question.policy_forms import Replay, ReplayedJob
-from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import JobRequest, Request
 from orchestrator.settings import Settings

@@ -9,8 +9,7 @@ from posology.corpus.pdf.blocks import blocks
 from posology.corpus.pdf.layout import Line, lines
 from posology.corpus.pdf.margins import without_heads
 from posology.corpus.pdf.numbering import without_numbers
-from posology.corpus.pdf.process import Run, Word
-from posology.corpus.pdf.signs import decoded
+from posology.corpus.pdf.process import Run, Word, decoded
 from posology.corpus.pdfium.places import turned, turns
 
 #: a page of text, whose lines are filled

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from posology.errors import ModelUnavailable
 from posology.index.rerankers.nsp import NextSentence, load
 from posology.query import make_query
-from posology.testing.models.next_sentence import save_tiny_bert
+from posology.testing.models.medcpt import save_tiny_bert
 from posology.types import Passage
 from tests.support.examples import examples
 from tests.support.tasks import retrieval_of

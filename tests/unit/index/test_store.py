@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from posology.errors import IndexFault, IndexLocked, IndexMismatch, IndexMissing
 from posology.index import reader as reading
-from posology.index import store, versions
+from posology.index import schema, versions
 from posology.index.schema import TABLE, own_flags
 from posology.index.store import Index
 from posology.index.view import View
@@ -326,7 +326,7 @@ def test_a_strangers_table_is_refused(tmp_path: Path, metadata: dict[bytes, byte
 
 
 def test_another_format_is_refused(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "FORMAT", 99)
+    monkeypatch.setattr(schema, "FORMAT", 99)
     with pytest.raises(IndexMismatch, match="build a new"):
         Index.open(index.uri)
 

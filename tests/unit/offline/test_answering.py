@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.llm.offline import reader as offline
-from posology.llm.offline.answering import KEPT, AnswerScorer, KeptReadings
+from posology.llm.offline.answering import KEPT, AnswerScorer, Evidence, KeptReadings, probability
 from posology.llm.offline.candidates import WINDOW, Candidates, spans
 from posology.llm.offline.choice import ANSWERS, LESS_PROBABLE, LESS_PROBABLE_ELSEWHERE
 from posology.llm.offline.contrast import LIMITS, claim_of
-from posology.llm.offline.evidence import Evidence, probability
 from posology.llm.offline.reader import ExtractiveReader
 from posology.llm.offline.verdict import lean, verdict
 from posology.text.sentences import split

@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console
 
 from orchestrator.cli.policy.replay_view import show_compare
-from orchestrator.question.comparison import Comparison, Side
 from orchestrator.question.decider import Decider
+from orchestrator.question.decisions.comparison import Comparison, Side
+from orchestrator.question.decisions.forms import CompareOutput
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.rows import read_rows
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
-from orchestrator.question.policy_forms import CompareOutput
 from orchestrator.question.request import Request
 from orchestrator.settings import Settings
 from policies.qtable import QTable

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.question.request import AskRequest, JobRequest, check_awaited
+from orchestrator.question.checks import check_awaited
+from orchestrator.question.request import AskRequest, JobRequest
 from orchestrator.settings import Settings
 from posology.budget.prices.book import listed_models, packaged
 from posology.errors import InvalidQuery, UnpricedModel

@@ -22,7 +22,8 @@ from rich.console import Console
 
 from orchestrator.cli.output.formats import OutputOptions
 from orchestrator.cli.terminal import show_answer, show_search
-from orchestrator.question.report import SNIPPET, snippet, unread
+from orchestrator.question.passages import SNIPPET, snippet
+from orchestrator.question.report import unread
 from orchestrator.rendering.citations import bibtex, citations, csl, ris
 from orchestrator.rendering.evidence import table
 from orchestrator.rendering.exports import export_answer, export_rows

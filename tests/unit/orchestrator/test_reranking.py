@@ -8,8 +8,7 @@ from orchestrator.retrieval import RERANKERS, make_reranker
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, DeviceUnavailable, ModelUnavailable
 from posology.index.store import Index
-from posology.testing.models.medcpt import save_tiny_medcpt
-from posology.testing.models.next_sentence import save_tiny_bert
+from posology.testing.models.medcpt import save_tiny_bert, save_tiny_medcpt
 from posology.testing.models.reranker import save_tiny_reranker
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from orchestrator.question.report import evidence, passage_output
+from orchestrator.question.passages import passage_output
+from orchestrator.question.report import evidence
 from posology.text.sentences import split
 from posology.types import Citation, Passage, Retrieved, SentenceRole
 

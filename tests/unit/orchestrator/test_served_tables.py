@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.api.routes.health import TablesCollector
 from orchestrator.ingest.uploads.folder import Busy, NoRoom
 from orchestrator.ingest.uploads.process import reading_tables
 from orchestrator.models import Models
 from orchestrator.settings import Settings
 from orchestrator.tables.documents import Papers
 from orchestrator.tables.served.folder import MAX_KEPT, MAX_WAITING, NoSpace, Tables
-from orchestrator.tables.served.metrics import TablesCollector
 from orchestrator.tables.served.plan import Plan
 from orchestrator.tables.served.reader import MAX_RUNS, TableReader
 from orchestrator.tables.served.request import TableRequest

@@ -29,7 +29,7 @@ from orchestrator.cli.output.tables import plain_table, print_table
 from orchestrator.cli.policy.replay_view import show_compare
 from orchestrator.cli.policy.table_view import show_promotion, show_training
 from orchestrator.cli.terminal import show_index, show_search
-from orchestrator.question.policy_forms import CompareOutput
+from orchestrator.question.decisions.forms import CompareOutput
 from orchestrator.training.forms import PromotionOutput, TrainOutput
 from posology.budget.reconcile.report import ReconcileOutput
 from posology.budget.tenants.store import Tenant

@@ -24,7 +24,7 @@ from policies.preflight import (
     Published,
     observe,
 )
-from policies.rankings import correlation, iou, nearness, overlap
+from policies.preflight_features import correlation, iou, nearness, overlap
 from posology.errors import BadArtefact, InvalidRecord
 from posology.query import make_query
 from posology.types import Hit, Passage, Ranking, Retrieval, Retrieved

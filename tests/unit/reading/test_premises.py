@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage
-from posology.types.premises import premise, surroundings
+from strategies.support.check import premise, surroundings
 
 TEXT = "Stroke is common. Aspirin lowered it by 20%. It was cheap."
 EXCERPT = Excerpt(passage=Passage(id="a", title="Aspirin", text=TEXT), sentences=split(TEXT))

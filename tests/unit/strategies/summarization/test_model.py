@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from posology.errors import ModelUnavailable
 from posology.testing.models.summarizer import save_tiny_summarizer
-from strategies.compression.summarization.model import Decoding, load
-from strategies.compression.summarization.pieces import pieces
+from strategies.compression.summarization.model import Decoding, load, pieces
 
 TEXTS = [
     "Aspirin lowered the risk of stroke in adults.",

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from orchestrator.compressors import check as check_compressor
 from orchestrator.concurrency import map_concurrently
 from orchestrator.question.decider import Decider
-from orchestrator.question.embedding import Spend
-from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.question.machine import Remaining, RemainingBudget, task_of
-from orchestrator.question.policy_forms import (
+from orchestrator.question.decisions.forms import (
     BadRow,
     CompareOutput,
     DifferenceOutput,
     DosePair,
     SideOutput,
 )
+from orchestrator.question.embedding import Spend
+from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.question.machine import Remaining, RemainingBudget, task_of
 from orchestrator.question.report import error_body
 from policies.affordable import describe
 from policies.specs import POLICIES

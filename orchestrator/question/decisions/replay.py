@@ -14,17 +14,18 @@ from pydantic import ValidationError
 from orchestrator.compressors import make_compressors
 from orchestrator.prices import price_book
 from orchestrator.question import qtables
+from orchestrator.question.checks import own_prompts
 from orchestrator.question.decider import ANSWERING, JUDGE, OWN_PROMPTS, REPAIR, Decider
-from orchestrator.question.embedding import Spend
-from orchestrator.question.policy_forms import (
+from orchestrator.question.decisions.forms import (
     ChangeOutput,
     Replay,
     ReplayedDecision,
     ReplayedJob,
     ReplayOutput,
 )
+from orchestrator.question.embedding import Spend
 from orchestrator.question.report import error_body
-from orchestrator.question.request import JobRequest, own_prompts
+from orchestrator.question.request import JobRequest
 from policies.router import recorded_quote
 from policies.savings import recorded as recorded_saving
 from posology.errors import DecisionChanged, JobNotFound, PosologyError, PromptsMismatch

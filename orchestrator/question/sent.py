@@ -1,0 +1,111 @@
+"""Base of the forms that callers send, types of their fields, and the error of the first invalid field."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, Self, get_args
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from posology.errors import InvalidQuery
+from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR
+from posology.published.base import Described
+
+#: maximum length of a model's name, characters; the name becomes a label of metrics
+MAX_MODEL = 200
+#: characters of an unknown field's name that an error repeats
+_LONGEST_NAME = 100
+
+
+def _no_nul(value: str) -> str:
+    if "\0" in value:
+        raise PydanticCustomError("text", "the text contains a NUL character")
+    return value
+
+
+def _unicode(value: str) -> str:
+    # JSON may contain lone surrogates, which UTF-8 cannot encode
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise PydanticCustomError("text", "the text is not valid Unicode") from None
+    return value
+
+
+def _named(value: str) -> str:
+    if not (name := value.strip()):
+        raise PydanticCustomError("text", "the name is empty")
+    return name
+
+
+#: text of a query: :func:`~posology.query.make_query` names its other faults
+Prose = Annotated[str, AfterValidator(_no_nul)]
+Text = Annotated[str, AfterValidator(_no_nul), AfterValidator(_unicode)]
+Model = Annotated[str, Field(max_length=MAX_MODEL), AfterValidator(_no_nul)]
+Year = Annotated[int, Field(ge=MIN_YEAR, le=MAX_YEAR)]
+Name = Annotated[Text, Field(min_length=1, max_length=MAX_NAME), AfterValidator(_named)]
+Names = Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)]
+
+
+def invalid_field(found: Sequence[Mapping[str, Any]], model: type[BaseModel]) -> InvalidQuery:
+    """Return the error of the first invalid field; unknown fields come first, since one may be a misspelt other.
+
+    Args:
+        found: pydantic's list of errors.
+        model: form that was expected.
+    """
+    unknown = next((one for one in found if one["type"] == "extra_forbidden"), None)
+    if unknown is None:
+        first = found[0]
+        field = ".".join(map(str, first["loc"])) or "request"
+        return InvalidQuery(f"{field}: {first['msg']}", field=field)
+    *path, name = map(str, unknown["loc"])
+    return unknown_field(name, _fields_at(model, path), within=".".join(path))
+
+
+def unknown_field(name: str, known: Collection[str], *, within: str = "") -> InvalidQuery:
+    """Return the error of a field that does not exist, with the names that are most like it.
+
+    Args:
+        name: the given name.
+        known: existing names.
+        within: field that contains it; empty: the request itself.
+    """
+    name = name[:_LONGEST_NAME]
+    near = get_close_matches(name.lower(), known, n=2)
+    if near:
+        advice = f"did you mean {' or '.join(map(repr, near))}?"
+    else:
+        advice = f"choose from {', '.join(sorted(known))}" if known else "none is accepted"
+    field = f"{within}.{name}" if within else name
+    return InvalidQuery(f"unknown field {field!r}: {advice}", field=field)
+
+
+def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Collection[str]:
+    # places within a list are no names
+    for name in (one for one in path if not one.isdigit()):
+        annotation = model.model_fields[name].annotation
+        (model,) = (
+            one
+            for one in (annotation, *get_args(annotation))
+            if isinstance(one, type) and issubclass(one, BaseModel)
+        )
+    return model.model_fields
+
+
+class Sent(Described):
+    """Base of what callers send."""
+
+    @classmethod
+    def parse(cls, data: Any) -> Self:
+        """Read a JSON object.
+
+        Raises:
+            InvalidQuery: naming the first invalid field.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise invalid_field(error.errors(include_url=False, include_input=False), cls) from None
