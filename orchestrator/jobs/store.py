@@ -223,7 +223,7 @@ class JobStore:
             raise_if_not_admitted(["model"], *refused, tenant)
 
     def least(self, model: str, *, reply: int = _LEAST, tier: Tier = "standard") -> Decimal:
-        """Return the least that a call to a model may be reserved at, in dollars; 0 without prices.
+        """Return the smallest reservation that a call to a model can have, in dollars; 0 without prices.
 
         Args:
             model: ``provider:name``.
@@ -311,7 +311,7 @@ class JobStore:
         return JobPage(jobs=jobs, next=ids[-1] if len(ids) == limit else None)
 
     async def cancel(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
-        """Send nothing more for a job, and let what is on its way settle.
+        """Cancel a job: start no new calls; calls in flight are still settled.
 
         Once this returns, no further model call of the job is admitted, by any worker; one that was
         admitted just before may only be sent now. Cancelling what is cancelled already changes nothing.
