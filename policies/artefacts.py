@@ -56,7 +56,7 @@ def read(text: str, *, path: str) -> QTable:
         raise BadArtefact("not a Q-table", path=path)
     if content.get("format") != FORMAT:
         raise BadArtefact(
-            f"it is of format {content.get('format')}, and {FORMAT} is read: train it again",
+            f"it has format {content.get('format')}, but this version reads {FORMAT}: train it again",
             path=path,
         )
     try:

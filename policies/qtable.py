@@ -212,8 +212,8 @@ def observe(table: QTable, retrieval: Retrieval) -> dict[str, Any]:
     width = table.centroids.shape[1]
     if len(vector) != width:
         raise PolicyMismatch(
-            f"the Q-table was trained with {table.embedder}, whose vectors have {table.dim} numbers, but the "
-            f"question's has {len(retrieval.query_vector)}: train a Q-table with this index",
+            f"the Q-table was trained with {table.embedder} (vectors of {table.dim} numbers), but the question's "
+            f"vector has {len(retrieval.query_vector)}: train a Q-table with this index",
             policy=NAME,
         )
     state, distance = nearest(table.centroids, vector)

@@ -192,7 +192,7 @@ def _check_placeholders(user: Template, name: str, where: str) -> None:
     blocks, text = f"${OWN[name]}", user.template
     if text.count(blocks) != 1 or text.find("$code") > text.index(blocks) or "${" in text:
         raise BadFile(
-            f"{blocks} must stand once, behind $code, which announces its fences; write $NAME without braces",
+            f"{blocks} must occur once, after $code (the code of its fences); write $NAME without braces",
             path=where,
         )
 

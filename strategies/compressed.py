@@ -31,7 +31,7 @@ from strategies.evidence import cut, shown_words, whole, words
 from strategies.single_call import NOTHING_FOUND, OneCall, ask, conclude, planned
 
 NAME = "compressed"
-NOTHING_LEFT = "Nothing of the passages was left to read when they were compressed."
+NOTHING_LEFT = "Compression left no text of the passages to read."
 #: precedes the remaining text of a passage that has a summary
 _TEXT = "\ntext: "
 #: seconds of computing above which compressions of a process run one after another
@@ -314,12 +314,10 @@ def _remark(compressed: Compressed, retrieval: Retrieval) -> str:
     sentences = f"{compressed.kept} of {compressed.sentences} sentences"
     length = _characters(compressed.excerpts) / _all_characters(retrieval.passages)
     if compressed.extractive:
-        return (
-            f"The model was shown {length:.0%} of the text, of {passages}, with {sentences} whole."
-        )
+        return f"The model was shown {length:.0%} of the text, from {passages}, with {sentences} complete."
     return (
         f"The model was shown summaries by {compressed.compressor}: quotes were checked against the "
-        f"passages. With {sentences} that were left whole, it was {length:.0%} as long as the text, of {passages}."
+        f"passages. They came from {passages}, kept {sentences} complete, and had {length:.0%} of the text's length."
     )
 
 

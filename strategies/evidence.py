@@ -83,7 +83,7 @@ def remarks(verified: Verified) -> tuple[str, ...]:
     if verified.dropped:
         reasons = Counter(dropped.reason for dropped in verified.dropped)
         counts = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in reasons.items())
-        notes.append(f"Quotes that did not pass the check were dropped: {counts}.")
+        notes.append(f"Quotes that could not be verified were dropped: {counts}.")
     astray = [one for one in verified.faulty if one.fault is QuoteFault.MISATTRIBUTED]
     if astray:
         where = ", ".join(dict.fromkeys(name for one in astray for name in one.passages))

@@ -108,12 +108,16 @@ class Ladder:
             except _CANNOT_BE_PAID as error:
                 if climb.kept is None:
                     raise
-                return climb.end(f"The budget ended the ladder there ({type(error).__name__}).")
+                return climb.end(
+                    f"The ladder ended there because of the budget ({type(error).__name__})."
+                )
             except ContextTooLong:
                 # a larger step would not fit either, and the steps before are paid for
                 if climb.kept is None:
                     raise
-                return climb.end("The model's window ended the ladder there (ContextTooLong).")
+                return climb.end(
+                    "The ladder ended there because of the model's window (ContextTooLong)."
+                )
             climb.add(outcome, step, counting.usage, words=words(part.retrieval.passages))
             if _ends(outcome):
                 break
@@ -272,7 +276,7 @@ class _Climb:
         remarks = [f"Answered from {self._range(rung)}{step}."]
         if later := len(self._rungs) - 1 - self._kept_at:
             remarks.append(
-                f"None of its quotes stands, and {_steps_of(later)} that came after it gave no answer."
+                f"None of its quotes could be verified; {_later(later)} of the ladder gave no answer."
             )
         return remarks
 
@@ -295,3 +299,7 @@ def _ends(outcome: Answer | Refusal) -> bool:
 def _steps_of(n: int) -> str:
     # not calls: a step whose reply was repaired made two, and the account counts them
     return "1 step of the ladder" if n == 1 else f"{n} steps of the ladder"
+
+
+def _later(n: int) -> str:
+    return "the next step" if n == 1 else f"the next {n} steps"

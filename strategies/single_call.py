@@ -179,7 +179,7 @@ def _discarded(reply: AnswerReply | CitedReply) -> tuple[str, ...]:
         quotes = len(reply.quotes)
     else:
         quotes = sum(len(one.sentences) for one in reply.statements)
-    return (f"{quotes} quotes that came with the refusal were set aside.",) if quotes else ()
+    return (f"The model refused, so its {quotes} quotes were ignored.",) if quotes else ()
 
 
 def _cut(completion: Completion) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class OriginMiddleware:
                 response = problems.response(
                     421,
                     "UnknownHost",
-                    "The service is not known by this name",
-                    f"the service without API keys is not reached as {said!r}: use localhost or an IP address, or name "
+                    "The host name is unknown to this service",
+                    f"a service without API keys refuses the unknown host name {said!r}: use localhost or an IP address, or name "
                     "the host in POSOLOGY_HOSTS",
                 )
                 await response(scope, receive, send)

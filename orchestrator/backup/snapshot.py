@@ -135,7 +135,7 @@ def _until(stream: IO[bytes], mark: bytes, file: IO[bytes], url: str) -> Snapsho
 
 def _check_magic(start: bytes, url: str) -> None:
     if not start.startswith(_MAGIC[: len(start)]):
-        raise _cut(url, "what came is no snapshot")
+        raise _cut(url, "Redis sent something other than a snapshot")
 
 
 def _whole(length: int, digest: str, tail: bytes, url: str) -> Snapshot:

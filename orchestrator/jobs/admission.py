@@ -102,7 +102,7 @@ class Admission:
             raise_if_not_admitted(["model"], *refused, tenant)
 
     def least(self, model: str, *, reply: int = _LEAST, tier: Tier = "standard") -> Decimal:
-        """Return the least that a call to a model may be reserved at, in dollars; 0 without prices.
+        """Return the smallest reservation that a call to a model can have, in dollars; 0 without prices.
 
         Args:
             model: ``provider:name``.

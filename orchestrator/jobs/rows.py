@@ -67,7 +67,10 @@ def read_row(
         )
         if request.fetch is not None:
             # whose it is, only the service that fetched knows
-            raise InvalidQuery("a row names no fetch: submit the question alone", field="fetch")
+            raise InvalidQuery(
+                "a row of a batch cannot have the field fetch: submit its question alone",
+                field="fetch",
+            )
     except PosologyError as error:
         return Row(number=number, id=own, request=None, error=_body(error, line))
     return Row(number=number, id=own, request=request, error=None)

@@ -73,7 +73,7 @@ class Answerer:
         excerpts: Iterable[Excerpt],
         patience: Patience = Patience(),
     ) -> Outcome:
-        """Run a strategy, and return its answer with the support of its sentences, or what the request's mode makes of it.
+        """Run a strategy, and mark, drop or repair the sentences that its quotes do not support.
 
         The offline reader's answers stay as they are: they are quotes, and remarks that no quote stands behind. So do refusals.
 
@@ -136,12 +136,13 @@ class Answerer:
             return supported(answer, cases, verdicts_of(cases, said), said.served_model)
         packaged = await to_thread.run_sync(checked, answer, excerpts, question, self._judge)
         why = {
-            Repair.UNAFFORDABLE: "The budget has no room for a model's judgement of the sentences",
+            Repair.UNAFFORDABLE: "The remaining budget is too small to let a model judge the sentences",
             Repair.REFUSED: "The provider's safety system declined to judge the sentences",
             Repair.FAILED: "The call that asked a model to judge the sentences failed",
         }[said]
         return replace(
-            packaged, notes=(*packaged.notes, f"{why}: rules and the packaged judge did.")
+            packaged,
+            notes=(*packaged.notes, f"{why}: rules and the packaged judge judged them instead."),
         )
 
 
@@ -195,7 +196,7 @@ async def _repaired(
     try:
         second = await run(recording.replaced(call, said))
     except Unrecorded:
-        # a ladder would go on, since none of the second reply's quotes stands
+        # a ladder would go on, since no quote of the second reply could be verified
         return _kept(first, Repair.REFUSED)
     except PosologyError:
         return _kept(first, Repair.FAILED)
@@ -212,10 +213,10 @@ def _kept(answer: Answer, repair: Repair) -> Answer:
     """Return an answer with the outcome of its repair."""
     assert answer.support is not None
     remark = {
-        Repair.BETTER: "The model was asked once more for sentences that their quotes did not support: this is its second answer.",
+        Repair.BETTER: "Quotes did not support some sentences of the first answer, so the model was asked again: this is its second answer.",
         Repair.NO_BETTER: "The model was asked once more, and its second answer is not better supported.",
         Repair.REFUSED: "The model was asked once more, and gave no second answer.",
-        Repair.UNAFFORDABLE: "The budget has no room to ask the model for a better answer.",
+        Repair.UNAFFORDABLE: "The remaining budget is too small to ask the model for a better answer.",
         Repair.FAILED: "The call that asked the model for a better answer failed.",
     }[repair]
     return replace(

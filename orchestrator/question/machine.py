@@ -107,8 +107,8 @@ class Answering:
         if prepared.request.filters and not prepared.retrieval.passages:
             # the strategy would refuse, too, but does not know the filters
             return Refusal(
-                reason="No passage was found for this question among those that are asked for "
-                f"({describe(prepared.request.filters)}): ask with fewer or wider filters.",
+                reason=f"No passage that passes the filters ({describe(prepared.request.filters)}) was found for this "
+                "question: ask with fewer or wider filters.",
                 strategy=prepared.dose.strategy,
             )
         assert prepared.strategy is not None

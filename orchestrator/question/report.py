@@ -108,7 +108,7 @@ def answer_output(
     if language := foreign(request.query.text):
         # the reader's own reason speaks of passages, and is not the true one
         if refusal and not refusal.filtered and not judged(request.model):
-            notes = (*notes, f"Reason of the reader: {reason}")
+            notes = (*notes, f"The reader's own reason: {reason}")
             reason = (
                 f"The question seems to be in {language}. {request.model} reads English: ask it in English, or "
                 "choose a model that reads the language."
@@ -276,7 +276,7 @@ def unread(passages: Iterable[Passage]) -> tuple[str, ...]:
     if not partly:
         return ()
     return (
-        f"Not read whole from their files: {', '.join(partly)}. Sentences with {UNREADABLE} are not quoted.",
+        f"Parts of these passages could not be read from their files: {', '.join(partly)}. Sentences with {UNREADABLE} are not quoted.",
     )
 
 

@@ -228,7 +228,7 @@ class AskRequest(Sent):
     partition_size: int | None = Field(default=None, ge=1, le=MAX_K)
     """Passages in each partition of the strategy briefcontext, 1 to 200. Default: the strategy's own."""
     partitions: PartitionMode = "extract"
-    """What briefcontext asks of each partition: extract (findings), answer (an answer and why; the reduce call resolves
+    """Task of each partition with briefcontext: extract (findings), answer (an answer and why; the reduce call resolves
     answers that differ) or answer-by-rule (the stronger evidence decides first, as far as it can). Default: extract."""
     prompts: Annotated[Text, Field(max_length=16, pattern=TEMPLATES)] | None = None
     """Templates of your own instead of the packaged ones: their digest, on the command line also their folder; or packaged.

@@ -54,7 +54,7 @@ class Fields(BaseModel):
     model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
     """Model that answers, as `provider:name`. Default: `offline:extractive`."""
     prices: str | None = Field(default=None, alias="POSOLOGY_PRICES")
-    """File of prices that the packaged table lacks or has wrong. Default: none."""
+    """File of prices that correct the packaged table or add to it. Default: none."""
     tiktoken_files: str | None = Field(default=None, alias="TIKTOKEN_CACHE_DIR")
     """Folder where `tiktoken` keeps its files. Default: tiktoken's own."""
     embedder: str | None = Field(default=None, alias="POSOLOGY_EMBEDDER")
@@ -119,13 +119,13 @@ class Fields(BaseModel):
     of one registered trial) or `off`. Default: `works`."""
     expand: str | None = Field(default=None, alias="POSOLOGY_EXPAND")
     """Query expansion: `abbreviations`, `mesh:FILE` with NLM's descriptors, or both separated by a comma.
-    Default: none, which found more (decision 0025)."""
+    Default: none, which retrieves more (decision 0025)."""
     reader: ReaderMethod = Field(default="cross-encoder", alias="POSOLOGY_READER")
     """Method of the offline reader: `cross-encoder`, a small trained model that reads the question with the text, or
-    `late`, likeness of words in context, which answers more often beside the point. Default: cross-encoder."""
+    `late`, similarity of words in context, which gives more answers that miss the question. Default: cross-encoder."""
     reader_tokens: int = Field(default=READ, ge=1, le=1_000_000, alias="POSOLOGY_READER_TOKENS")
     """Maximum tokens of passages that the cross-encoder reads in one call, the text with the question's rarest words first;
-    more find more in long texts and take longer. Default: 2000."""
+    a larger number finds more in long texts and takes longer. Default: 2000."""
     memory: str | None = Field(default=None, alias="POSOLOGY_MEMORY")
     """File that stores compressor results permanently. Default: `memory.sqlite` in the folder of `POSOLOGY_HOME`."""
     machine_dollars_per_hour: Annotated[Decimal | None, BeforeValidator(off)] = Field(
@@ -158,8 +158,8 @@ class Fields(BaseModel):
     """Slowest pace of a server in tokens per second: the time to the first token and `POSOLOGY_CALL_DEADLINE` grow by the
     call's maximum output tokens divided by it. Default: 2 for servers on this machine, off for others."""
     stream: bool = Field(default=True, alias="POSOLOGY_STREAM")
-    """Whether replies are streamed: those of other servers than the provider's own, and of calls with a bound of 2,048 output
-    tokens or more. Turn it off for gateways that break streams. Default: true."""
+    """Whether to stream replies of servers other than the provider's own, and of calls with a bound of 2,048 output tokens
+    or more. Turn it off for gateways that break streams. Default: true."""
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     """Maximum attempts at a model call, including the first. Default: 4."""
     concurrency: int | None = Field(default=None, ge=1, alias="POSOLOGY_CONCURRENCY")
@@ -266,12 +266,12 @@ class Fields(BaseModel):
     uploads_mib: int = Field(default=4_096, ge=1, le=10**9, alias="POSOLOGY_UPLOADS_MIB")
     """Maximum MiB of a tenant's uploaded files that are not ingested yet. Default: 4096."""
     tables_mib: int = Field(default=1_024, ge=1, le=10**9, alias="POSOLOGY_TABLES_MIB")
-    """Maximum MiB of a tenant's tables over HTTP, ended ones included, with which another one is taken. Default: 1024."""
+    """Maximum MiB of a tenant's tables over HTTP, ended ones included; above it, new ones are refused. Default: 1024."""
     webhook_networks: Annotated[str, AfterValidator(known_networks)] = Field(
         default="", alias="POSOLOGY_WEBHOOK_NETWORKS"
     )
-    """Networks that webhooks may call besides public addresses, separated by commas, e.g. `10.1.0.0/16`; with any, also by
-    `http` there. Default: none."""
+    """Networks that webhooks may call besides public addresses, separated by commas, e.g. `10.1.0.0/16`; `http`
+    is allowed there, too. Default: none."""
     ncbi_api_key: SecretStr | None = Field(default=None, alias="NCBI_API_KEY")
     """API key of NCBI for fetches from PubMed: 10 requests a second instead of 3. Default: none."""
     email: str | None = Field(default=None, max_length=200, alias="POSOLOGY_EMAIL")
@@ -295,12 +295,12 @@ class Fields(BaseModel):
     batch_wait: float = Field(default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_BATCH_WAIT")
     """Seconds that a call of the tier `batch` waits for others to share a provider's batch. Default: 60."""
     batch_rows: int = Field(default=500, ge=1, le=5_000, alias="POSOLOGY_BATCH_ROWS")
-    """Maximum calls in one batch of a provider, 1 to 5000; as many are sent without a wait. Default: 500."""
+    """Maximum calls in one batch of a provider, 1 to 5000; a full batch is sent at once. Default: 500."""
     batch_poll: float = Field(default=60.0, ge=0.1, le=3_600, alias="POSOLOGY_BATCH_POLL")
-    """Maximum seconds between two looks at a provider's batch. Default: 60."""
+    """Maximum seconds between two polls of a provider's batch. Default: 60."""
     batch_lease: float = Field(default=120.0, ge=1, le=3_600, alias="POSOLOGY_BATCH_LEASE")
-    """Seconds within which a worker creates a provider's batch, and as many until one that cannot be found was
-    certainly not created. Default: 120."""
+    """Maximum seconds that a worker takes to create a provider's batch; as many seconds later, a batch that cannot be
+    found counts as not created. Default: 120."""
     workers: int | None = Field(default=None, ge=1, le=1_024, alias="POSOLOGY_WORKERS")
     """Number of worker processes of `posology up`; each takes about 450 MB with the packaged encoder.
     Default: one for each core."""

@@ -44,7 +44,7 @@ class FieldRequest(Sent):
         if (self.type is FieldKind.CHOICE) != (len(self.choices) > 1):
             raise PydanticCustomError(
                 "choices",
-                "a field of the type choice needs two choices or more, and no other field has any",
+                "a field of the type choice needs at least two choices; a field of another type has none",
             )
         if len({one.casefold() for one in self.choices}) < len(self.choices):
             raise PydanticCustomError("choices", "two choices are the same")

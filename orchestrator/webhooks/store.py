@@ -118,7 +118,8 @@ class WebhookStore:
         wanted = tuple(dict.fromkeys(events))
         if not wanted or WebhookEvent.TEST in wanted:
             raise InvalidQuery(
-                "events: name at least one; webhook.test needs no name", field="events"
+                "events: name at least one type other than webhook.test, which every endpoint receives",
+                field="events",
             )
         webhook, secret = keys.new_id("wh"), new_secret()
         record = {

@@ -1,4 +1,4 @@
-"""From problem documents to the errors that everybody else raises, too."""
+"""Turn problem documents into the errors that the library raises."""
 
 from __future__ import annotations
 

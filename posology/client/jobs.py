@@ -227,4 +227,7 @@ def _job(job: str) -> str:
 def _expect_events(reply: httpx2.Response) -> None:
     given = reply.headers.get("content-type", "")
     if not given.startswith("text/event-stream"):
-        raise ApiError(f"{given or 'nothing'} came instead of events", status=reply.status_code)
+        raise ApiError(
+            f"expected events, got {given or 'no Content-Type'}: check that the address is Posology's",
+            status=reply.status_code,
+        )

@@ -200,8 +200,8 @@ def read(model: type[M], content: str | bytes) -> M:
         return model.model_validate_json(content, extra="ignore")
     except ValidationError as error:
         raise ApiError(
-            f"what came is no {model.__name__} ({error.error_count()} errors): see whether it is "
-            "Posology that answers, and whether it is of this version",
+            f"the response is not a valid {model.__name__} ({error.error_count()} errors): check that the address is "
+            "Posology's, and that service and client have the same version",
             status=200,
         ) from None
 

@@ -314,8 +314,8 @@ def _fills_window(call: Call, completion: Completion) -> bool:
 def _cut(call: Call, completion: Completion, more: str = "") -> UnusableReply:
     if not more and loops(completion.text):
         said = (
-            f"truncated, since it repeats itself: a bound larger than {call.max_tokens} output tokens would not end that, "
-            "another model or another question may"
+            f"truncated at {call.max_tokens} output tokens, since it repeats itself: a larger bound does not help; "
+            "use another model, or reword the question"
         )
         return _unusable(TruncatedReply, call, completion, said)
     reasoning = 0 if completion.usage is None else completion.usage.reasoning

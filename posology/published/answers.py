@@ -33,7 +33,7 @@ class Status(StrEnum):
     """Outcome of a question."""
 
     ANSWERED = "answered"
-    #: answered, but no quote of it stands
+    #: answered, but no quote could be verified
     UNSUPPORTED = "unsupported"
     REFUSED = "refused"
 

@@ -179,7 +179,7 @@ class Repair(StrEnum):
     REFUSED = "refused"
     #: the budget has no room for the call
     UNAFFORDABLE = "unaffordable"
-    #: the call failed, or the time was over
+    #: the call failed, or the deadline passed
     FAILED = "failed"
 
 

@@ -147,11 +147,11 @@ def _judge(query: Query, reply: Conclusion | CitedConclusion, read: Reading) -> 
 def _judge_claims(claims: Iterable[Claim], read: Reading) -> _Judged:
     conflicts, notes = [], []
     for claim in claims:
-        said = " ".join(claim.claim.split()) or "(a claim without words)"
+        said = " ".join(claim.claim.split()) or "(an empty claim)"
         opposed = oppose(_named(claim.supporting, read), _named(claim.opposing, read))
         if opposed.torn:
             notes.append(
-                f"Found on both sides of {_titled(said)}, and so counted on neither: "
+                f"Cited on both sides of {_titled(said)}, so counted on neither: "
                 f"{', '.join(opposed.torn)}."
             )
         conflict = judge(said, opposed)
@@ -169,7 +169,7 @@ def _differs(claim: Claim, conflict: Conflict) -> str:
         case "none":
             stated = "the model named no side"
         case "unresolved":
-            stated = "the model left it unresolved, and its answer may, too"
+            stated = "the model left it unresolved, and so may its answer"
         case side:
             stated = f"the model resolved it for the {side} side, and its answer may follow that"
     return f"On {_titled(conflict.claim)} {stated}."
@@ -198,7 +198,7 @@ def _losing(conflicts: Iterable[Conflict], citations: tuple[Citation, ...]) -> t
 
 def _retracted(rests_on: Iterable[Passage]) -> tuple[str, ...]:
     ids = sorted({passage.id for passage in rests_on if passage.retracted})
-    return (f"The answer rests on retracted sources, too: {', '.join(ids)}.",) if ids else ()
+    return (f"The answer also rests on retracted sources: {', '.join(ids)}.",) if ids else ()
 
 
 def _of_concern(rests_on: Iterable[Passage]) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ def _unknown(reply: Conclusion | CitedConclusion, read: Reading) -> tuple[str, .
         *(label for c in _claims(reply) for label in (*c.supporting, *c.opposing)),
     ]
     unknown = sum(_finding(label, read) is None for label in given)
-    return (f"{unknown} labels that name no finding were ignored.",) if unknown else ()
+    return (f"{unknown} labels of unknown findings were ignored.",) if unknown else ()
 
 
 def _named(labels: Iterable[str], read: Reading) -> tuple[Sourced, ...]:
@@ -248,8 +248,7 @@ def _discarded(reply: Conclusion | CitedConclusion) -> tuple[str, ...]:
         named, what = sum(len(one.sentences) for one in reply.statements), "sentences"
     if not named and not claims:
         return ()
-    said = f"{named} named {what} and {len(claims)} claims"
-    return (f"{said} that came with the refusal were set aside.",)
+    return (f"The model refused, so {named} {what} and {len(claims)} claims were ignored.",)
 
 
 def _refuse(reason: str, read: Reading, notes: tuple[str, ...]) -> Refusal:

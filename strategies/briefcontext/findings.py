@@ -44,7 +44,7 @@ _AS_QUOTED = "as quoted"
 _UNSENT = frozenset({Failure.CANCELLED, Failure.UNAFFORDABLE})
 _WHY = {
     Failure.PROVIDER: "the model call failed",
-    Failure.DEADLINE: "the time was over",
+    Failure.DEADLINE: "the deadline passed",
     Failure.CANCELLED: "the job was cancelled",
     Failure.UNAFFORDABLE: "the budget does not pay for it",
 }
@@ -145,7 +145,7 @@ def nothing_read(
     """Return the error of a question of which no partition could be read."""
     if set(read.failures) == {Failure.DEADLINE}:
         return DeadlineExceeded(
-            "the time was over before any passage was read: allow more, or ask for fewer passages",
+            "the deadline passed before any passage was read: allow more time, or ask for fewer passages",
             seconds=None,
         )
     if set(read.failures) == {Failure.UNAFFORDABLE}:
@@ -157,8 +157,8 @@ def nothing_read(
     counts = {str(failure): n for failure, n in sorted(read.failures.items())}
     said = ", ".join(f"{n} {failure}" for failure, n in counts.items())
     return NothingRead(
-        f"none of {read.coverage.partitions} partitions could be read ({said}): the attempts of this "
-        "job say why; ask again once that is mended",
+        f"none of {read.coverage.partitions} partitions could be read ({said}): find the reasons in "
+        "the attempts of this job, correct them, and ask again",
         provider=asked.model.partition(":")[0],
         model=asked.model,
         failures=counts,
@@ -171,11 +171,11 @@ def nothing_found(asked: Reduction, read: Reading) -> Refusal:
         reason = "No passage was found for this question."
     elif read.coverage.partial:
         reason = (
-            "Nothing in the passages that could be read bears on this question; "
+            "None of the passages that could be read is relevant to this question; "
             f"{read.coverage.failed} of {read.coverage.partitions} partitions could not be read."
         )
     else:
-        reason = "None of the passages says anything on this question."
+        reason = "None of the passages is relevant to this question."
     return Refusal(reason=reason, strategy=NAME, notes=read.notes, coverage=read.coverage)
 
 
@@ -229,7 +229,7 @@ def _left_out_notes(findings: int) -> tuple[str, ...]:
     if not findings:
         return ()
     return (
-        f"{findings} findings were left out: a partition's findings may not be longer than what they may quote.",
+        f"{findings} findings were left out: the findings of their partition were longer than its limit.",
     )
 
 
@@ -237,14 +237,14 @@ def _unread_notes(failed: Sequence[tuple[Partition, Failure]]) -> tuple[str, ...
     if not failed:
         return ()
     said = "; ".join(f"{ranks(p)} ({_WHY[failure]})" for p, failure in failed)
-    return (f"This is partial: not all passages could be read, namely {said}.",)
+    return (f"This answer is partial: some passages could not be read: {said}.",)
 
 
 def _dropped_notes(extractions: Sequence[Extraction]) -> tuple[str, ...]:
     findings = sum(e.dropped_findings for e in extractions)
     if not findings:
         return ()
-    return (f"{findings} findings were dropped, because none of their quotes passed the check.",)
+    return (f"{findings} findings were dropped because none of their quotes could be verified.",)
 
 
 def _count_notes(coverage: Coverage) -> tuple[str, ...]:

@@ -221,7 +221,7 @@ class BriefContext:
 
         Raises:
             ProviderError: the reduce call failed, or every extraction did.
-            DeadlineExceeded: the time was over.
+            DeadlineExceeded: the deadline passed.
         """
         parts = self.partitions(task)
         done: list[Extraction] = []
@@ -321,7 +321,9 @@ def _extraction(asked: Extract, completion: Completion) -> Extraction:
             notes=(f"The provider's safety system declined to read {ranks(part)}.",),
         )
     if not reply.found:
-        set_aside = f"{len(reply.findings)} findings that came with 'nothing found' were set aside."
+        set_aside = (
+            f"The model reported 'nothing found', so {len(reply.findings)} findings were ignored."
+        )
         return Extraction(partition=part.index, notes=(set_aside,) if reply.findings else ())
     if isinstance(reply, CitedExtract):
         claims = [Claim.of(said.statement.strip(), said.sentences) for said in reply.findings]

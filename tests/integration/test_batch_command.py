@@ -130,7 +130,7 @@ def test_a_row_that_failed_or_was_bad_is_told_and_the_status_is_1(
     said = " ".join(result.stderr.split())
     assert "7 rows in" in said
     assert "4 answered or refused, 3 failed" in said
-    assert "1 rows were no valid requests" in said
+    assert "1 rows were not valid requests" in said
     assert "jobs retry" in said
     assert cli("batch", str(source), "-o", str(out)).exit_code == 1
 
@@ -202,7 +202,7 @@ def test_a_part_whose_batch_is_forgotten_is_not_paid_for_again(
         redis.delete(f"{keys.prefix(tenant)}batch:{name}")
     result = cli("batch", str(source), "-o", str(tmp_path / "a.jsonl"))
     assert result.exit_code == 3
-    assert "not kept any more" in result.stderr
+    assert "whose record has expired" in result.stderr
     assert len(jobs(redis_url, tenant)) == 2
 
 
@@ -282,7 +282,7 @@ def test_whatever_ends_the_command_the_next_one_goes_on(
             said = process.communicate(timeout=90)[1]
         if number is signal.SIGINT:
             assert process.returncode == 130
-            assert "run it again" in said
+            assert "run this command again" in said
         else:
             assert process.returncode == -number
     kept = part.read_bytes()

@@ -14,6 +14,7 @@ from kombu.connection import Connection
 from kombu.entity import Queue
 from kombu.message import Message
 from kombu.messaging import Consumer
+from kombu.transport import redis
 from redis import Redis
 from redis.exceptions import ConnectionError as Unreachable
 
@@ -21,7 +22,9 @@ from orchestrator.settings import Settings
 from orchestrator.stack.ports import free_port
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
+from tests.support.private_parts import CONNPARAMS
 from workers.app import make_app
+from workers.engine.broker import Channel, Transport
 
 
 @pytest.fixture
@@ -49,6 +52,22 @@ def broker(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             yield f"redis://127.0.0.1:{port}/0", process
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("pool", ["pool", "async_pool"])
+def test_a_channel_whose_connection_is_gone_raises_an_error_of_the_connection(pool: str) -> None:
+    gone, kombus = Channel.__new__(Channel), redis.Channel.__new__(redis.Channel)
+    gone.connection = kombus.connection = None
+    # else ours needs no method of its own any more
+    with pytest.raises(AttributeError):
+        getattr(kombus, pool)
+    try:
+        getattr(gone, pool)
+    except Transport.connection_errors:
+        return
+    except AttributeError as error:
+        pytest.fail(f"{error}: {CONNPARAMS.changed}")
+    pytest.fail(CONNPARAMS.changed)
 
 
 def test_a_full_redis_is_an_error_of_the_connection_which_is_made_again(

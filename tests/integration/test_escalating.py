@@ -159,7 +159,7 @@ async def test_a_ladder_that_the_money_ends_does_not_escalate(bench: Bench) -> N
     assert out.result is not None
     assert out.result.status == "refused"
     assert [rung.passages for rung in out.result.rungs] == [2, 4, 8]
-    assert any("budget ended the ladder" in note for note in out.result.notes)
+    assert any("ladder ended there because of the budget" in note for note in out.result.notes)
     await audited(bench, out)
 
 
@@ -209,7 +209,7 @@ async def test_what_was_decided_stands_when_the_money_has_gone_meanwhile(bench: 
     assert out.state is JobState.SUCCEEDED
     assert out.result is not None
     assert [rung.passages for rung in out.result.rungs] == [2]
-    assert any("budget ended the ladder" in note for note in out.result.notes)
+    assert any("ladder ended there because of the budget" in note for note in out.result.notes)
 
 
 async def test_a_worker_that_is_lost_after_the_second_decision_leaves_it_standing(

@@ -230,7 +230,7 @@ async def test_a_cap_without_room_is_kept() -> None:
     assert isinstance(made, Answer)
     assert made.support is not None
     assert made.support.judge == "packaged"
-    assert "The budget has no room for a model's judgement" in made.notes[-1]
+    assert "The remaining budget is too small to let a model judge" in made.notes[-1]
     assert [call.stage for call in model.calls] == [Stage.ANSWER]
 
 

@@ -136,7 +136,7 @@ async def test_it_stops_between_two_rungs() -> None:
     assert isinstance(refusal, Refusal)
     assert [rung.passages for rung in refusal.rungs] == [2, 4]
     assert [rung.usage for rung in refusal.rungs] == [Usage(input=100, output=10)] * 2
-    assert "The budget ended the ladder there (BudgetExhausted)." in refusal.notes
+    assert "The ladder ended there because of the budget (BudgetExhausted)." in refusal.notes
     assert len(model.calls) == 2
     assert account.charged == 2 * COST
     assert watched.looks == 4

@@ -110,7 +110,7 @@ TAMPERINGS: dict[str, tuple[Tamper, int, tuple[tuple[int | None, str], ...]]] = 
     ),
     "the last record of all is changed": (
         lambda lines: [*lines[:-1], changed(lines[-1])], 1,
-        ((20, "record 40 is not the one that Redis remembers"),),
+        ((20, "record 40 differs from the last one that Redis knows"),),
     ),
     "white space is changed": (
         lambda lines: [*lines[:4], lines[4].replace(b": ", b":  ", 1), *lines[5:]], 1,
@@ -126,11 +126,11 @@ TAMPERINGS: dict[str, tuple[Tamper, int, tuple[tuple[int | None, str], ...]]] = 
     ),
     "two records change places": (
         lambda lines: [*lines[:4], lines[5], lines[4], *lines[6:]], 0,
-        ((5, "1 records before record 6 are missing"), (6, "record 5 stands after record 6")),
+        ((5, "1 records before record 6 are missing"), (6, "record 5 follows record 6, out of order")),
     ),
     "a record is doubled": (
         lambda lines: [*lines[:5], lines[4], *lines[5:]], 1,
-        ((6, "record 25 stands after record 25"), (None, "41 entries")),
+        ((6, "record 25 follows record 25, out of order"), (None, "41 entries")),
     ),
     "the end is cut off": (
         lambda lines: lines[:-2], 1,
@@ -138,7 +138,7 @@ TAMPERINGS: dict[str, tuple[Tamper, int, tuple[tuple[int | None, str], ...]]] = 
     ),
     "the end is cut in a line": (
         lambda lines: [*lines[:-1], lines[-1][:30]], 1,
-        ((20, "it is no archive"), (None, "record 40, the last one that Redis remembers")),
+        ((20, "it is no archive"), (None, "record 40, the last one that Redis knows")),
     ),
     "all lines are gone": (
         lambda lines: [], 0, ((1, "20 records before record 21 are missing"),),
@@ -184,7 +184,7 @@ async def test_an_archive_that_was_written_again_as_a_whole_is_found(books: Book
             lines.append(line + b"\n")
         path.write_bytes(b"".join(lines))
     (problem,) = (await books.inspect()).problems
-    assert problem.message == "record 40 is not the one that Redis remembers"
+    assert problem.message == "record 40 differs from the last one that Redis knows"
     assert (problem.file, problem.line) == (books.files[1].name, 20)
 
 
@@ -197,7 +197,7 @@ async def test_files_of_another_tenant_do_not_fit(books: Books) -> None:
         lines.append(line + b"\n")
     path.write_bytes(b"".join(lines))
     found = [(one.line, one.message) for one in (await books.inspect()).problems]
-    assert (1, "record 1 does not carry the digest that a chain begins with") in found
+    assert (1, "record 1 does not have the first digest of a chain") in found
 
 
 async def test_records_after_the_archived_ones_must_be_the_ledgers(books: Books) -> None:
@@ -210,7 +210,7 @@ async def test_records_after_the_archived_ones_must_be_the_ledgers(books: Books)
     with path.open("ab") as file:
         file.write(line + b"\n")
     found = [one.message for one in (await books.inspect()).problems]
-    assert any("was never archived, and is not the ledger's" in message for message in found)
+    assert any("was never archived, and differs from the ledger" in message for message in found)
 
 
 def unchain(path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_files_of_earlier_versions_are_read_and_counted(books: Books) -> N
     lines = books.files[0].read_bytes().splitlines(keepends=True)
     books.files[0].write_bytes(b"".join([*lines[:3], lines[4], lines[3], *lines[6:]]))
     told = (await books.inspect()).problems
-    assert any(one.line == 5 and "stands after entry" in one.message for one in told)
+    assert any(one.line == 5 and "out of order" in one.message for one in told)
     assert any(one.message.startswith("the files have 49 entries") for one in told)
 
 

@@ -254,6 +254,6 @@ def test_the_command_settles_and_says_what_stays(redis_url: str, tenant: str) ->
     assert (settled["attempt"], settled["charged_usd"]) == (second, "0")
     assert command("verify").exit_code == 0
     nothing = command("settle-orphans", "--attempt", first)
-    assert "it is no orphaned reservation" in nothing.stdout
+    assert "it is not an orphaned reservation" in nothing.stdout
     assert command("settle-orphans", "--hours", "0").exit_code == 2
     assert command("settle-orphans", "--all", "--tenant", tenant).exit_code == 2

@@ -251,7 +251,10 @@ async def test_a_ladder_ends_at_the_window_with_what_it_has(server: Llama, folde
         assert isinstance(outcome, Answer | Refusal)
         # no quote of a random model stands, so each step leads to the next
         assert [rung.passages for rung in outcome.rungs] == [2, 4]
-        assert "The model's window ended the ladder there (ContextTooLong)." in outcome.notes
+        assert (
+            "The ladder ended there because of the model's window (ContextTooLong)."
+            in outcome.notes
+        )
         assert [one.error for one in rig.account.attempts] == [None, None, "ContextTooLong"]
         rig.check_books()
 

@@ -39,6 +39,7 @@ from posology.testing import (
     by_bytes,
 )
 from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
+from tests.support.private_parts import HEADERS
 
 pytestmark = pytest.mark.anyio
 
@@ -678,7 +679,7 @@ async def test_the_environment_is_not_asked(provider: str, monkeypatch: pytest.M
         await adapter(call_to(MODELS[provider]))
         await adapter.aclose()
         (request,) = stub.requests
-    assert "ambient" not in str(request.headers)
+    assert "ambient" not in str(request.headers), HEADERS[provider].changed
     assert request.headers["authorization"] == f"Bearer {KEY}"
 
 

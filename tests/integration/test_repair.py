@@ -321,7 +321,7 @@ async def test_a_budget_without_room_keeps_the_first_answer() -> None:
     assert made.support is not None
     assert (made.support.repair, made.support.unsupported) == (Repair.UNAFFORDABLE, 1)
     assert [call.stage for call in model.calls] == [Stage.ANSWER]
-    assert "The budget has no room to ask the model for a better answer." in made.notes
+    assert "The remaining budget is too small to ask the model for a better answer." in made.notes
 
 
 @pytest.mark.parametrize("requeued", [True, False])

@@ -329,7 +329,7 @@ def test_a_job_tells_why(cli: Cli, batch: tuple[str, list[JobOutput]]) -> None:
         name: _flat(cli("jobs", "show", job.id, "--why").stdout) for name, job in by_kind.items()
     }
     assert "3. passages 1 to 8" in said["escalated"]
-    assert "refused, too, so it was decided again" in said["escalated"]
+    assert "gave no answer, too, so the policy decided again" in said["escalated"]
     assert "8 of 8 passages were read" in said["escalated"]
     assert "decided briefcontext, by the policy doubling" in said["escalated"]
     assert "agreement of dense and BM25 on the top 3 (IoU, 0 to 1) 0.000" in said["stepped down"]

@@ -301,7 +301,7 @@ def test_what_is_wrong_is_said(
         ('[[fields]]\nname = "n"\nquestion = ""', "fields.0.question"),
         ('[[fields]]\nname = "title"\nquestion = "?"', "taken by another column"),
         ('[[fields]]\nname = "remarks"\nquestion = "?"', "taken by another column"),
-        ('[[fields]]\nname = "x"\nquestion = "?"\ntype = "choice"', "two choices or more"),
+        ('[[fields]]\nname = "x"\nquestion = "?"\ntype = "choice"', "at least two choices"),
         ('[[fields]]\nname = "x"\nquestion = "?"\nkind = "text"', "unknown field"),
         ('preset = "pico"\n[[fields]]\nname = "n"\nquestion = "?"', "two fields have the name 'n'"),
     ],

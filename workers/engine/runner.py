@@ -204,7 +204,7 @@ class Runner:
                 return await self._questions.work_on(claimed)
             assert scope.cancelled_caught
             late = DeadlineExceeded(
-                f"the job was not done within its {claimed.patience:g} s", seconds=claimed.patience
+                f"the job did not end within its {claimed.patience:g} s", seconds=claimed.patience
             )
             await self._work.fail(claimed, error_body(late, None), expired=True)
         except (JobSuperseded, StoreUnavailable):
@@ -233,7 +233,7 @@ class Runner:
         except MissingKey as error:
             # readers of the job may have a machine of their own, whose variables change nothing here
             body = error_body(error, None)
-            told = f"this service's operator must mend it: {error.message}, and start it again"
+            told = f"the operator must fix this and restart the service: {error.message}"
             await self._work.fail(claimed, body.model_copy(update={"message": told}))
         except PosologyError as error:
             expired = isinstance(error, JobExpired)

@@ -30,7 +30,7 @@ _REQUEST = {"query": "aspirin AND stroke", "service": "pubmed", "max_records": 1
     response_model=IngestOutput,
     responses={
         202: shows(
-            "The ingest of what is fetched.",
+            "The ingest of the fetched records.",
             FETCHING,
             headers=LOCATION,
         ),

@@ -201,7 +201,9 @@ async def get(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
     responses={
         200: shows("The ingest, which had ended.", _ENDED),
         202: shows(
-            "The ingest as it was. The process that ingests ends it.", _RUNNING, model=IngestOutput
+            "The ingest before its end. The process that ingests ends it soon.",
+            _RUNNING,
+            model=IngestOutput,
         ),
         **fails(_ABSENT),
     },

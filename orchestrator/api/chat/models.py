@@ -22,7 +22,7 @@ def models() -> ChatModels:
 
 
 def find(name: str) -> ChatModel:
-    """Return a model by its name, which may have settings of its policy.
+    """Parse the name of a model, such as ``policy:setting=value``.
 
     Raises:
         RequestProblem: 404.

@@ -130,7 +130,10 @@ async def get(api: Posology, tenant: Tenant, webhook: WebhookId) -> Response:
     summary="Delete an endpoint of webhooks",
     status_code=204,
     response_class=Response,
-    responses={204: {"description": "It is deleted with its messages."}, **fails(_MISSING)},
+    responses={
+        204: {"description": "The endpoint and its messages are deleted."},
+        **fails(_MISSING),
+    },
 )
 async def delete(api: Posology, tenant: Tenant, webhook: WebhookId) -> Response:
     """Delete an endpoint and the messages that it has not received. An attempt under way may still reach it."""
@@ -211,7 +214,7 @@ async def test(api: Posology, tenant: Tenant, webhook: WebhookId) -> Response:
 @router.get(
     "/{webhook}/failures",
     operation_id="listWebhookFailures",
-    summary="List messages that were given up",
+    summary="List failed messages",
     response_model=WebhookFailures,
     responses={200: shows("A page of messages.", _FAILURES), **fails(_MISSING)},
 )
@@ -235,7 +238,7 @@ async def failures(
 @router.post(
     "/{webhook}/redeliver",
     operation_id="redeliverWebhook",
-    summary="Send again what was given up",
+    summary="Resend failed messages",
     status_code=202,
     response_model=WebhookRedelivery,
     responses={202: shows("The messages are queued.", {"queued": 1}), **fails(_MISSING)},

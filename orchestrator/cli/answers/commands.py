@@ -149,5 +149,5 @@ def described(change: EvidenceChange) -> str:
     quotes = len(change.standing_quotes) + len(change.lost_quotes)
     kept = ""
     if quotes:
-        kept = f"; {len(change.standing_quotes)} of {quotes} quotes still stand"
+        kept = f"; {len(change.standing_quotes)} of {quotes} quotes are still in the text"
     return f"{change.passage} {change.kind}{f' ({stated})' if stated else ''}{kept}"

@@ -1,1 +1,1 @@
-"""``posology ask`` and ``posology search``: questions that this process answers."""
+"""``posology ask`` and ``posology search``: answer a question through a running stack or in this process."""

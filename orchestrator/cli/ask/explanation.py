@@ -113,7 +113,7 @@ def _rows(story: _Story) -> Iterator[tuple[str, RenderableType]]:
     if story.compression is not None:
         yield "compressed", _compressed(story.compression)
     if decision.then is not None:
-        yield "then", "The last call was refused, too, so it was decided again:"
+        yield "then", "The last call gave no answer, too, so the policy decided again:"
         yield from _decided(decision.then, found=False)
     yield "in the end", story.end
     recorded = [step for one in (decision, decision.then) if one for step in _steps(one)]
@@ -151,7 +151,7 @@ def _steps(decision: Decided) -> Sequence[str]:
 def _retrieved(decision: Decided) -> str:
     passages = decision.features.get("passages")
     if passages is None:
-        return "The record does not contain what was found."
+        return "The record does not contain the passages found."
     if not passages:
         return "Nothing."
     index = decision.versions.get("index")
@@ -206,7 +206,7 @@ def _compressed(took: CompressionOutput) -> str:
         return f"{by}: {took.kept} of {took.sentences} sentences shown whole{kind}."
     said = f"{by}: {took.shown_tokens:,} of {took.tokens:,} tokens shown{kind}"
     if took.saved_usd is None or took.cost_usd is None:
-        return f"{said}; what that saved is not known."
+        return f"{said}; the saving is unknown."
     net = took.saved_usd - took.cost_usd
     sign = "-" if net < 0 else ""
     return (
@@ -220,7 +220,7 @@ def _end_of_job(job: JobOutput) -> str:
     if job.result is not None:
         return f"{job.result.status} by {job.result.strategy}; {spent}."
     if job.decision is not None and job.decision.strategy == DECLINE:
-        return f"The job has {job.state}, since it was declined; {spent}."
+        return f"The policy declined the question, so the job is {job.state}; {spent}."
     if job.error is not None:
         return f"{job.state}: {job.error.type}: {job.error.message}; {spent}."
     return f"The job is {job.state}; {spent}."

@@ -197,7 +197,9 @@ def _read(form: type[_Form], body: bytes) -> _Form:
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
-        raise Unanswered(f"no {form.__name__} came ({error.error_count()} errors)") from None
+        raise Unanswered(
+            f"its response is not a valid {form.__name__} ({error.error_count()} errors)"
+        ) from None
 
 
 def _explain(error: Exception) -> None:

@@ -90,7 +90,7 @@ class RunOptions(Group):
             "--limit",
             min=1,
             metavar="N",
-            help="Maximum number of questions of a suite, drawn at random but always alike; a larger N adds to them. "
+            help="Maximum number of questions of a suite: a random sample, the same in every run; a larger N adds to it. "
             "Default: all.",
         ),
     ] = None

@@ -69,7 +69,7 @@ def batch(
         typer.Argument(
             metavar="FILE",
             help='JSON Lines, .gz too, each row {"question": …} with an id of its own and any '
-            "option of a question; - reads standard input. Blank lines are no rows.",
+            "option of a question; - reads standard input. Blank lines are ignored.",
         ),
     ],
     *,
@@ -100,7 +100,7 @@ def batch(
     from orchestrator.cli.jobs.files import STREAM, check_output, read_questions
 
     if watch and output is None:
-        raise typer.BadParameter("say where the answers go: -o FILE, or -o - for standard output")
+        raise typer.BadParameter("name the output: -o FILE, or -o - for standard output")
     if as_json and output == STREAM:
         raise typer.BadParameter("--json and -o - would both write standard output")
     with errors(as_json=as_json):
@@ -123,8 +123,8 @@ def batch(
             out, failed = run(lambda: _run(wanted))
         except KeyboardInterrupt:
             fail(
-                "interrupted. What was submitted is worked on without this command; to go on, "
-                f"run it again{' without --fresh' if fresh else ''}"
+                "interrupted. Workers continue with the submitted questions; to collect the answers, "
+                f"run this command again{' without --fresh' if fresh else ''}"
             )
             raise typer.Exit(INTERRUPTED) from None
         if as_json:
@@ -217,7 +217,7 @@ async def _done(
     except BatchNotFound:
         if begun:
             raise BadFile(
-                "it is a part of a batch that is not kept any more: move it away, or ask all "
+                "it has rows of a batch whose record has expired: move it away, or ask all questions "
                 "again with --fresh",
                 path=str(part),
             ) from None
@@ -233,7 +233,7 @@ async def _done(
     if begun or wanted.fresh:
         return None
     raise BadFile(
-        "it exists, and is no output of this batch: move it away, choose another file with -o, or "
-        "write over it with --fresh",
+        "it exists, and is not an output of this batch: move it away, choose another file with -o, or "
+        "overwrite it with --fresh",
         path=str(path),
     )

@@ -47,7 +47,7 @@ class Patience:
         self.begun = True
         if self._since is not None:
             self._since = None
-            self._tell("Redis is back: going on")
+            self._tell("Redis is back: continuing")
 
     async def __call__(self, work: Callable[[], Awaitable[_Found]]) -> _Found:
         """Do it until it can be done.

@@ -28,7 +28,7 @@ app = typer.Typer(help="List, inspect, cancel and retry jobs in the queue.")
 
 #: what stands in the dead-letter list
 _DEAD = (JobState.FAILED, JobState.EXPIRED)
-#: seconds to let what is on its way settle after a cancellation
+#: seconds in which calls in flight may settle after a cancellation
 _SETTLE = 30.0
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id.")]

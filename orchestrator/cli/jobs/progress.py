@@ -27,12 +27,12 @@ _LINE = 30.0
 
 
 def over(batch: BatchOutput) -> int:
-    """How many rows are over."""
+    """How many rows have ended."""
     return batch.rejected + sum(n for state, n in batch.states.items() if state.over)
 
 
 def bad(batch: BatchOutput) -> int:
-    """How many rows are over without an answer or a refusal."""
+    """How many rows have ended without an answer or a refusal."""
     return over(batch) - batch.states.get(JobState.SUCCEEDED, 0)
 
 
@@ -50,7 +50,7 @@ def summary(batch: BatchOutput, failed: int, where: str) -> list[str]:
     )
     lines = [first]
     if batch.rejected:
-        lines.append(f"{batch.rejected:,} rows were no valid requests: their errors say why")
+        lines.append(f"{batch.rejected:,} rows were not valid requests: see their errors")
     if failed > batch.rejected:
         lines.append(
             "to try failed rows again: posology jobs retry --all-failed; then move the output away "
@@ -104,7 +104,7 @@ class BatchProgress:
         if not self._console.is_terminal and time.monotonic() - self._told > _LINE:
             self._told = time.monotonic()
             self.tell(
-                f"{over(batch):,} of {batch.total:,} rows are over, {failed:,} of them failed; "
+                f"{over(batch):,} of {batch.total:,} rows have ended, {failed:,} of them failed; "
                 f"spent {spent(batch)}"
             )
 

@@ -69,7 +69,5 @@ def submit(
 def _perhaps_queued(key: str | None) -> str:
     said = "The job may still be in the queue"
     if key is None:
-        return (
-            f"{said}: look for it with `posology jobs list`; a --key would make a repetition safe"
-        )
-    return f"{said}: repeat the command with the same --key, and there is one job"
+        return f"{said}: look for it with `posology jobs list`; with a --key, it is safe to repeat the command"
+    return f"{said}: repeat the command with the same --key, which makes no second job"

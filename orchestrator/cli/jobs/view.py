@@ -157,7 +157,7 @@ def show_cancelled(console: Console, job: JobOutput) -> None:
 def cancellation(told: Cancellation) -> str:
     """Calls made and saved."""
     if told.calls_saved is None:
-        return f"{told.calls_made} calls made, before it was decided how many there would be"
+        return f"{told.calls_made} calls made; the number of further calls was not decided yet"
     worth = "" if told.cost_saved_usd is None else f" (about {money(told.cost_saved_usd)})"
     return f"{told.calls_made} calls made, {told.calls_saved} saved{worth}"
 

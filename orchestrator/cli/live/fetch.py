@@ -73,7 +73,7 @@ def fetch(
             )
             if bad:
                 Console(stderr=True).print(
-                    f"{bad:,} of them cannot be read, e.g. for want of an abstract"
+                    f"{bad:,} of them cannot be read, e.g. because they have no abstract"
                 )
     if bad and not found.records - bad:
         raise typer.Exit(SOME_BAD)

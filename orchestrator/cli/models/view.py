@@ -127,7 +127,7 @@ def print_model(console: Console, one: ModelOutput, today: date) -> None:
     """Print all that is known of a model."""
     if not one.known:
         console.print(
-            Text("No family of models has this name: safe defaults hold.", style="yellow")
+            Text("No known model family has this name: safe defaults apply.", style="yellow")
         )
     if warning := retirement_warning(one.model, today):
         console.print(Text(f"{one.model}: {warning}.", style="yellow"))

@@ -91,7 +91,7 @@ def show_audit(
 #: why a reservation was not settled
 _KEPT = {
     "young": "younger than --hours",
-    "fine": "it is no orphaned reservation",
+    "fine": "it is not an orphaned reservation",
     "archived": "its entry is in the archive: give its folder with --archive",
 }
 

@@ -118,7 +118,7 @@ def _template(*, own: bool, offers: Mapping[str, str]) -> Iterator[str]:
     """
     yield (
         "# Configuration of Posology. Remove the # before a setting to change it.\n"
-        "# Environment variables and options of commands come before this file.\n"
+        "# Environment variables and options of commands override this file.\n"
         "# Keys of providers do not belong here: `posology keys set openai` stores one.\n"
     )
     if not own:

@@ -60,7 +60,7 @@ def _gold(record: Record, fields: dict[str, Any]) -> Gold:
     if answerable and not known:
         raise record.error('it needs verdict, answers or passages, or "answerable": false')
     if not answerable and (gold.verdict or gold.answers):
-        raise record.error("a question that is not answerable has neither verdict nor answers")
+        raise record.error("a question that is not answerable must not have a verdict or answers")
     return gold
 
 

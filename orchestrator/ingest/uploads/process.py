@@ -158,7 +158,7 @@ def serve(settings: Settings, spread: Spread | None = None) -> None:
             Ingester(Uploads(folder), work, stop, retention=settings.retention).run()
     except Busy:
         raise ConfigurationError(
-            f"another process ingests the files of {folder}: one at a time does"
+            f"another process already ingests the files of {folder}: run one at a time"
         ) from None
 
 

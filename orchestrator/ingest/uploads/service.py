@@ -120,7 +120,7 @@ class Watch:
         self._save(fetch=fetch)
 
     def row(self) -> None:
-        """Count a record that was computed.
+        """Count an encoded record.
 
         Raises:
             Stopped: the process must stop.

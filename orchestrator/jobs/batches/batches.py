@@ -77,7 +77,7 @@ class Batches:
             StoreUnavailable: not all rows were submitted; repeat with the same key.
         """
         if isinstance(rows, Iterator | AsyncIterator):
-            raise TypeError("the rows are read twice: an iterator has none left then")
+            raise TypeError("rows must not be an iterator, since they are read twice: pass a list")
         prefix = keys.prefix(tenant)
         batch = keys.new_id("batch") if key is None else batch_id(tenant, key)
         check_defaults(defaults, self._settings)

@@ -64,12 +64,12 @@ def raise_if_not_admitted(
             raise exhausted(reply[1:], asked)
         case "model":
             raise ModelNotAllowed(
-                f"the tenant {tenant} may not use {model}: choose an allowed model, or ask to allow it",
+                f"the tenant {tenant} may not use {model}: choose an allowed model, or ask the operator to allow it",
                 model=model,
             )
         case "disabled":
             raise TenantDisabled(
-                f"the tenant {tenant} is disabled: ask to enable it", tenant=tenant
+                f"the tenant {tenant} is disabled: ask the operator to enable it", tenant=tenant
             )
 
 

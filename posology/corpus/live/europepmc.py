@@ -113,7 +113,7 @@ def _page(body: bytes, state: CursorState) -> Page:
     rows = [row for one in found[: state.left] if (row := as_row(one)) is not None]
     given = _GIVEN.fullmatch(state.query)
     if given and {row["id"] for row in rows} - {f"pmid:{one}" for one in _PMID.findall(given[0])}:
-        raise Unusable("a record that was not asked for")
+        raise Unusable("it has a record that was not requested")
     after = reply.get("nextCursorMark")
     left = state.left - len(found)
     # at its end, the service repeats the cursor or leaves it out

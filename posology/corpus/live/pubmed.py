@@ -67,7 +67,7 @@ class PubMed:
                 return await self._page(await self._posted(state.ids))
             except _Gone:
                 raise FetchFailed(
-                    "pubmed forgets the list of ids as soon as it is posted: try again later",
+                    "pubmed did not keep the list of ids that was sent to it: try again later",
                     service="pubmed",
                 ) from None
 
@@ -169,7 +169,7 @@ def _records(body: bytes, state: PubMedState) -> Page:
                 got.add(item.id.removeprefix("pmid:"))
         if got.difference(asked):
             # it would replace another record of the index
-            raise Unusable("a record that was not asked for")
+            raise Unusable("it has a record that was not requested")
     return Page(
         content=body if got else b"",
         suffix=".xml",
@@ -189,14 +189,14 @@ def read_texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
     """Return articles in JATS and the number of those that have more than an abstract; ``None``: none has.
 
     Raises:
-        Unusable: the reply is cut short, is no JATS, or has an article that was not asked for.
+        Unusable: the reply is cut short, is no JATS, or has an article that was not requested.
     """
     whole = set()
     for item in _items(body, jats.read, jats.ROOTS):
         if not isinstance(item, Record):
             continue
         if item.passage.pmcid not in pmcids:
-            raise Unusable("an article that was not asked for")
+            raise Unusable("it has an article that was not requested")
         if item.passage.section != ABSTRACT:
             whole.add(item.passage.parent)
     return Text(content=body, articles=len(whole)) if whole else None

@@ -36,7 +36,7 @@ class Window:
         return len(self.buffer) - self.at
 
     def fill(self) -> bool:
-        """Read some more; whether there was any."""
+        """Read the next block; return False at the end."""
         if not self._ended:
             chunk = b""
             try:

@@ -40,7 +40,7 @@ class Report:
         return tuple(f"{kind}:{value}" for kind, value in numbers if value)
 
     def flag(self, source: str) -> Flag:
-        """Return what it says of a passage."""
+        """Return this report as a flag of a passage."""
         return Flag(kind=self.kind, source=source, by=self.by, date=self.date)
 
 

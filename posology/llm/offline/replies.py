@@ -112,17 +112,17 @@ def _contrasted(found: Found, pair: Contrast) -> str:
     )
     if pair.answers is not None:
         return (
-            f"By a small trained model, {one} answers “{pair.answers[0]}” and {other} “{pair.answers[1]}”; whether they "
-            "contradict each other is for a reader to judge."
+            f"By a small trained model, {one} answers “{pair.answers[0]}” and {other} “{pair.answers[1]}”; please judge "
+            "whether they contradict each other."
         )
     if pair.judged:
         return (
-            f"By a small trained model, {one} and {other} contradict each other; whether they do, and on what, is for "
-            "a reader to judge."
+            f"By a small trained model, {one} and {other} contradict each other; please judge whether they do, and on "
+            "what."
         )
     return (
-        f"By their wording alone, {one} and {other} contradict each other; whether they do, and on "
-        "what, is for a reader to judge."
+        f"By their wording alone, {one} and {other} contradict each other; please judge whether they do, and on "
+        "what."
     )
 
 
@@ -168,15 +168,15 @@ def _said(found: Found) -> str:
     scores = found.scores
     if scores.read and scores.rule is PROBABILITY:
         return (
-            f"No passage answers the question: the best does with a probability of {scores.best:.2f}, below the "
-            f"{scores.rule.threshold:.2f} needed."
+            f"No passage answers the question: the best one has a probability of {scores.best:.2f}, below the "
+            f"required {scores.rule.threshold:.2f}."
         )
     if scores.read:
         return (
             "No sentence of the passages is close enough to the question: the closest scores "
-            f"{scores.best:.2f} of the {scores.rule.threshold:.2f} needed."
+            f"{scores.best:.2f}, below the required {scores.rule.threshold:.2f}."
         )
-    return "There is no text to look for an answer in."
+    return "The passages have no text."
 
 
 def _leaning(found: Found) -> list[str]:

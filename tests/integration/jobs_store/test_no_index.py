@@ -79,7 +79,7 @@ async def test_a_missing_key_is_the_operators_to_set(
     await runner(bench, model(reply), shelf=NoKey()).run(unit)
     error = (await bench.store.get(job, tenant=bench.tenant)).error
     assert error is not None
-    assert error.message.startswith("this service's operator must mend it: ")
+    assert error.message.startswith("the operator must fix this and restart the service: ")
     assert "`posology keys set openai`" in error.message
     assert error.details == {"variable": "OPENAI_API_KEY"}
     (failed,) = [line for line in caplog.records if line.message == "job failed"]

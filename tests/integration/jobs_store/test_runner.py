@@ -332,7 +332,7 @@ async def test_time_is_kept_for_an_answer_from_what_was_read(redis_url: str, ben
     assert out.result is not None
     assert out.result.coverage is not None
     assert (out.result.coverage.found, out.result.coverage.failed) == (2, 1)
-    assert any("the time was over" in note for note in out.result.notes)
+    assert any("the deadline passed" in note for note in out.result.notes)
     # the call that was cut may have been billed
     assert outcomes(out)[Stage.EXTRACT, Outcome.CANCELLED] == out.unknown_costs == 1
 

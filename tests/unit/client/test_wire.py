@@ -85,7 +85,7 @@ async def test_an_answer_of_somebody_else_is_no_job() -> None:
     async with Client("http://api", transport=hello) as client:
         with pytest.raises(ApiError, match="JobOutput"):
             await client.get("job_1")
-        with anyio.fail_after(90), pytest.raises(ApiError, match="instead of events"):
+        with anyio.fail_after(90), pytest.raises(ApiError, match="expected events"):
             async for _ in client.events("job_1"):
                 pass
 

@@ -309,7 +309,7 @@ def test_a_frame_that_is_none_is_no_reply() -> None:
         bytes(numbered),
         good.replace(b"bytes", b"bites"),
     ):
-        with pytest.raises(NoReply, match="frames"):
+        with pytest.raises(NoReply, match="not a frame"):
             in_pieces(bad, 1_000, MessageAssembly(), FRAMES)
 
 

@@ -139,7 +139,7 @@ async def test_a_question_is_refused_by_odds_and_likeness_together(answers: floa
         reply = reply_of(await reader(make_call(question, [TRIAL])))
         assert reply.answerable == (likely >= ANSWERS)
         if not reply.answerable:
-            assert f"probability of {likely:.2f}, below the {ANSWERS:.2f}" in reply.answer
+            assert f"probability of {likely:.2f}, below the required {ANSWERS:.2f}" in reply.answer
     assert min(given.values()) < ANSWERS < max(given.values())
 
 

@@ -85,4 +85,4 @@ async def test_each_outage_has_the_whole_time_and_is_told_once() -> None:
         return "done"
 
     assert await patience(work) == "done"
-    assert [line.split(".")[0] for line in told] == ["out of reach", "Redis is back: going on"]
+    assert [line.split(".")[0] for line in told] == ["out of reach", "Redis is back: continuing"]

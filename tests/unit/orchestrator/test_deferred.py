@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.private_parts import CLIENT
+
 START = """
 import sys
 from orchestrator.deferred import LANCE_CLIENT, defer
@@ -21,7 +23,21 @@ def run(program: str) -> None:
 
 
 def test_lancedb_is_imported_without_its_rest_client() -> None:
-    run("assert few < 20, few; assert LANCE_CLIENT + '.api_client' not in sys.modules")
+    run(f"assert few < 20 and LANCE_CLIENT + '.api_client' not in sys.modules, {CLIENT.changed!r}")
+
+
+def test_lancedb_imports_classes_of_it_alone_and_derives_none() -> None:
+    run(f"""
+from importlib import import_module
+from orchestrator.deferred import _Later
+made = [one for name, module in list(sys.modules.items()) if name.partition(".")[0] == LANCE_CLIENT
+        for one in vars(module).values() if isinstance(one, _Later)]
+assert len(made) > 10, {CLIENT.changed!r}
+derived = [one for one in made if type.__subclasses__(one)]
+made[0].model_fields  # the package is loaded
+real = [getattr(import_module(one.__module__), one.__name__, None) for one in made]
+assert not derived and all(isinstance(one, type) for one in real), {CLIENT.changed!r}
+""")
 
 
 def test_a_listing_of_tables_loads_it_and_has_its_own_class(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ async def test_a_refusal_says_what_is_missing_and_sets_sentences_aside() -> None
     refusal = await answered(said(("No trial of children.", ["1.1"]), answerable=False))
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "No trial of children."
-    assert refusal.notes == ("1 quotes that came with the refusal were set aside.",)
+    assert refusal.notes == ("The model refused, so its 1 quotes were ignored.",)
 
 
 @pytest.mark.anyio

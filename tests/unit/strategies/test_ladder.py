@@ -154,7 +154,8 @@ async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_c
     assert [r.refused for r in answer.rungs] == [False, True, True, True]
     assert "Answered from the first 2 of 16 passages (step 1 of the ladder's 4)." in answer.notes
     assert any(
-        "None of its quotes stands, and 3 steps of the ladder that came after" in note
+        "None of its quotes could be verified; the next 3 steps of the ladder gave no answer"
+        in note
         for note in answer.notes
     )
 
@@ -164,7 +165,7 @@ async def test_of_answers_without_a_standing_quote_the_last_is_given() -> None:
     answer = await climb(ScriptedModel([UNQUOTED, second]), (2, 4))
     assert isinstance(answer, Answer)
     assert answer.text == "Drug 5 did."
-    assert not any("None of its quotes stands" in note for note in answer.notes)
+    assert not any("None of its quotes could be verified" in note for note in answer.notes)
 
 
 async def test_a_rung_has_the_usage_of_its_call() -> None:
@@ -213,14 +214,16 @@ async def test_what_cannot_be_paid_ends_it_between_two_rungs(error: Exception) -
     assert (
         "Refused in 2 steps of the ladder, which read the first 4 of 16 passages." in refusal.notes
     )
-    assert f"The budget ended the ladder there ({type(error).__name__})." in refusal.notes
+    assert (
+        f"The ladder ended there because of the budget ({type(error).__name__})." in refusal.notes
+    )
 
 
 async def test_an_unsupported_answer_is_given_when_the_budget_ends_it() -> None:
     answer = await climb(ScriptedModel([UNQUOTED, REFUSED, _EXHAUSTED]))
     assert isinstance(answer, Answer)
     assert [r.refused for r in answer.rungs] == [False, True]
-    assert any("ended the ladder" in note for note in answer.notes)
+    assert any("The ladder ended there" in note for note in answer.notes)
 
 
 async def test_a_rung_that_the_models_window_does_not_hold_ends_it() -> None:
@@ -228,7 +231,7 @@ async def test_a_rung_that_the_models_window_does_not_hold_ends_it() -> None:
     refusal = await climb(ScriptedModel([REFUSED, REFUSED, too_long]))
     assert isinstance(refusal, Refusal)
     assert [rung.passages for rung in refusal.rungs] == [2, 4]
-    assert "The model's window ended the ladder there (ContextTooLong)." in refusal.notes
+    assert "The ladder ended there because of the model's window (ContextTooLong)." in refusal.notes
     with pytest.raises(errors.ContextTooLong):
         await climb(ScriptedModel([too_long]))
 

@@ -367,7 +367,7 @@ async def test_a_retracted_source_loses_and_is_named() -> None:
     (conflict,) = answer.conflicts
     assert conflict.resolution is Resolution.OPPOSING
     assert conflict.supporting[0].retracted
-    assert any("retracted sources, too: n:retracted" in note for note in answer.notes)
+    assert any("also rests on retracted sources: n:retracted" in note for note in answer.notes)
 
 
 async def test_the_model_sees_which_trial_and_which_part_of_an_article_a_source_is() -> None:

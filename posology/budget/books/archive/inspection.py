@@ -105,7 +105,9 @@ async def _compare(walk: _Walk, record: Record, ledger: AsyncIterator[Entry]) ->
     """Compare a record that was not taken out of the ledger with its entry there."""
     if not walk.stray and await anext(ledger, None) != record.entry:
         walk.stray = True
-        walk.say(f"entry {record.entry.place} was never archived, and is not the ledger's", record)
+        walk.say(
+            f"entry {record.entry.place} was never archived, and differs from the ledger", record
+        )
 
 
 @dataclass(kw_only=True, slots=True)
@@ -175,7 +177,7 @@ class _Walk:
         if (link := record.link) is None:
             self.unchained += 1
             if order(place) <= order(self._place):
-                self.say(f"entry {place} stands after entry {self._place}", record)
+                self.say(f"entry {place} follows entry {self._place}, out of order", record)
         else:
             self._check_link(record, link)
         self._place = place
@@ -186,7 +188,7 @@ class _Walk:
     def _check_link(self, record: Record, link: Link) -> None:
         expected, number = self.expected, link.number
         if number <= expected.number:
-            self.say(f"record {number} stands after record {expected.number}", record)
+            self.say(f"record {number} follows record {expected.number}, out of order", record)
             return
         if missing := number - expected.number - 1:
             self.say(f"{missing} records before record {number} are missing", record)
@@ -196,15 +198,15 @@ class _Walk:
         if (anchor := self._anchor) is not None and number == anchor.number:
             self._linked = True
             if link != anchor:
-                self.say(f"record {number} is not the one that Redis remembers", record)
+                self.say(f"record {number} differs from the last one that Redis knows", record)
 
     def _broken(self, record: Record, link: Link) -> None:
         before = self.expected.number
         if not before:
-            self.say("record 1 does not carry the digest that a chain begins with", record)
+            self.say("record 1 does not have the first digest of a chain", record)
             return
         file, line = self._last
-        message = f"record {before} was changed: record {link.number} carries another digest of it"
+        message = f"record {before} was changed: record {link.number} has another digest of it"
         self.problems.append(Problem(file=file, line=line, message=message))
 
     def _add(self, record: Record) -> None:
@@ -221,7 +223,7 @@ class _Walk:
         if self.upto != START and not self._met:
             self.say(f"entry {self.upto}, the last archived one, is in no file")
         if anchor is not None and not self._linked:
-            self.say(f"record {anchor.number}, the last one that Redis remembers, is in no file")
+            self.say(f"record {anchor.number}, the last one that Redis knows, is in no file")
         for name, kept, found in (
             ("entries", "entries", self._archived),
             ("nano-dollars spent", "spent:total", self._spent),

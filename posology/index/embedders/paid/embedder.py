@@ -134,8 +134,8 @@ class OpenAIEmbedder:
             vectors = unpack(text)
             if vectors.shape != (len(call.messages), self.dim):
                 raise BadVectors(
-                    f"it has {len(vectors)} vectors of {vectors.shape[1]} numbers, and "
-                    f"{len(call.messages)} of {self.dim} are wanted"
+                    f"it has {len(vectors)} vectors of {vectors.shape[1]} numbers, not "
+                    f"{len(call.messages)} of {self.dim}"
                 )
         except BadVectors as error:
             raise MalformedReply(

@@ -32,8 +32,8 @@ class Said:
         if self.text.strip() or not self.reasoning.rstrip(" \n`").endswith("}"):
             return ""
         return (
-            f"its content is empty, and a JSON object stands in {self.place}, which is the model's reasoning and no reply: let "
-            "the server leave the reasoning in the content (vLLM and SGLang without --reasoning-parser, llama.cpp with "
+            f"its content is empty, and a JSON object is in {self.place}, which is the model's reasoning: let the "
+            "server leave the reasoning in the content (vLLM and SGLang without --reasoning-parser, llama.cpp with "
             "--reasoning-format none), or turn reasoning off"
         )
 

@@ -157,12 +157,12 @@ class ReplyReader:
         begins = content[:_BEGINNING].decode(errors="replace").removeprefix("\ufeff").strip()
         if begins.startswith("<"):
             raise self.useless(
-                f"it is a page for a browser, no JSON: check the base URL ({self._vendor.url_variable}) and the proxy",
+                f"it is an HTML page, not JSON: check the base URL ({self._vendor.url_variable}) and the proxy",
                 **known,
             )
         if begins.startswith(("data:", "event:")):
             raise self.useless(
-                "it is a stream, which was not asked for: let the server send replies as a whole",
+                "it is a stream, which was not requested: let the server send whole replies",
                 **known,
             )
         # a gateway's words; a reply that was cut is no message

@@ -8,7 +8,7 @@ import struct
 
 from posology.llm.providers.streams.assembly import NoReply
 
-_NO_FRAME = "its stream holds something else than frames of events"
+_NO_FRAME = "its stream contains data that is not a frame of an event"
 #: lengths of the frame and of its headers, and the checksum of both
 _PRELUDE = struct.Struct(">III")
 #: bytes of the checksum at a frame's end; TLS has checked what it is for

@@ -109,7 +109,7 @@ OWN = article("1", title="Asked for", abstract="Salt helped.")
 async def test_a_record_that_was_not_asked_for_is_not_taken(tmp_path: Path, records: bytes) -> None:
     service = PubMed(wire("pubmed", entrez(["1"], records)))
     for given in ({"queries": ("salt",)}, {"pmids": ("1",)}):
-        with pytest.raises(FetchFailed, match="not asked for"):
+        with pytest.raises(FetchFailed, match="not requested"):
             await fetch(asked("pubmed", **given), service, tmp_path / str(*given))
         assert not kept(tmp_path / str(*given))
     right = PubMed(wire("pubmed", entrez(["1"], document(OWN))))
@@ -118,7 +118,7 @@ async def test_a_record_that_was_not_asked_for_is_not_taken(tmp_path: Path, reco
 
 async def test_of_given_ids_no_other_is_taken_from_europe_pmc(tmp_path: Path) -> None:
     other = EuropePMC(wire("europepmc", lambda _: epmc(ROW, ROW | {"id": "7", "pmid": "7"})))
-    with pytest.raises(FetchFailed, match="not asked for"):
+    with pytest.raises(FetchFailed, match="not requested"):
         await fetch(asked("europepmc", pmids=("1",)), other, tmp_path / "a")
     right = EuropePMC(wire("europepmc", lambda _: epmc(ROW)))
     assert (await fetch(asked("europepmc", pmids=("1",)), right, tmp_path / "b")).records == 1
@@ -128,7 +128,7 @@ async def test_of_given_ids_no_other_is_taken_from_europe_pmc(tmp_path: Path) ->
 async def test_no_full_text_of_another_article_is_taken(opened: Callable[[Wire], Service]) -> None:
     text = article_set(jats(ids={"pmc": "PMC7"}))
     service = opened(wire("x", lambda _: httpx2.Response(200, content=text)))
-    with pytest.raises(FetchFailed, match="not asked for"):
+    with pytest.raises(FetchFailed, match="not requested"):
         await service.texts(["PMC1"])
     found = await service.texts(["PMC7"])
     assert found is not None
