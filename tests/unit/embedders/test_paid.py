@@ -177,7 +177,7 @@ async def test_a_server_whose_vectors_are_longer_than_was_said_is_refused_once()
     with StubProvider(lambda _: Vectors(dim=24)) as stub:
         till = Till(stub)
         own = embedder("openai:text-embedding-ada-002=1536")
-        with pytest.raises(MalformedReply, match="24 numbers, and 3 of 1536 are wanted"):
+        with pytest.raises(MalformedReply, match="3 vectors of 24 numbers, not 3 of 1536"):
             await own.encode(TEXTS, till.complete(), tenant="clinic")
         assert len(stub.requests) == 1
         assert "dimensions" not in stub.requests[0].json
