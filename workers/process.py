@@ -15,7 +15,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from orchestrator.jobs.store import open_store
-from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.collector import LaneOptions
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.question.answering import Answerer

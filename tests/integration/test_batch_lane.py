@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.connections import Connections
-from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.collector import LaneOptions
 from orchestrator.settings import load_settings
 from posology.budget.books.audit import Auditor
 from posology.budget.ledger.base import nano

@@ -15,7 +15,7 @@ import pytest
 from redis.asyncio import Redis
 
 from orchestrator.connections import Connections
-from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.collector import LaneOptions
 from orchestrator.settings import Settings
 from orchestrator.training.forms import LabelOutput
 from orchestrator.training.paid.calls import Bought, Purchase, buy_all

@@ -16,7 +16,7 @@ from redis import Redis as SyncRedis
 
 from orchestrator.api.app import create_app
 from orchestrator.connections import Connections
-from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.collector import LaneOptions
 from orchestrator.settings import Settings, load_settings
 from orchestrator.webhooks.delivery import Delivery, Result
 from orchestrator.webhooks.outbox import Outbox

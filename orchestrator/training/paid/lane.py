@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import anyio
 
-from orchestrator.lane.lane import BatchLane, LaneOptions
+from orchestrator.lane.collector import Collector, LaneOptions
 from orchestrator.lane.records import plan_of
 from orchestrator.training.paid.calls import Bought, Purchase, RowFailed
 from orchestrator.training.paid.journal import JournalFile
@@ -71,7 +71,7 @@ class BatchBuyer:
         before = spent + journal.content.reserved
         cap = None if purchase.cap is None else max(Decimal(0), purchase.cap - before)
         self._records = RunRecords(purchase.ledger, journal, cap=cap, kept=kept)
-        self._lane = BatchLane(
+        self._lane = Collector(
             self._records, lambda _: terms.endpoint, terms.prices, terms.options, raises=_FINAL
         )
         self._terms = terms

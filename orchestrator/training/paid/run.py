@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from orchestrator.budget import Budget, open_budget
 from orchestrator.connections import Connections
-from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.collector import LaneOptions
 from orchestrator.models import Models
 from orchestrator.question.estimates.costs import Dollars
 from orchestrator.service import open_connections

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.collector import LaneOptions
 from posology.seams.batches import BatchFound, BatchLine
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices

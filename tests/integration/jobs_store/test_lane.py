@@ -20,7 +20,7 @@ from redis.asyncio import Redis
 
 from orchestrator.jobs import tenants
 from orchestrator.jobs.batches import Batches
-from orchestrator.lane.lane import LaneOptions
+from orchestrator.lane.collector import LaneOptions
 from orchestrator.lane.records import BATCHES
 from orchestrator.settings import Settings
 from posology.budget.books.audit import Auditor

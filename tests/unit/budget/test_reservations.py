@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.lane.lane import BatchLane
+from orchestrator.lane.collector import Collector
 from orchestrator.lane.records import Wanted
 from posology.budget.prices.book import listed_models, packaged
 from posology.errors import UnpricedModel
@@ -79,7 +79,7 @@ def opened(call: Call, bound: int, lane: str) -> Opening:
         tenant="t",
     )
     plan = json.loads(calls._plan("key", call))
-    return BatchLane(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
+    return Collector(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
 
 
 def read_into(model: str, *, cached: bool) -> list[str]:
@@ -153,7 +153,7 @@ def test_a_plan_of_version_0_1_is_taken_to_cache() -> None:
         "strategy": "", "input_bound": 4_270, "max_tokens": 768, "tier": "batch",
     }}  # fmt: skip
     nothing = cast("Any", SimpleNamespace(tenant="t"))
-    old = BatchLane(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
+    old = Collector(nothing, nothing, BOOK)._opening(Wanted(job="j", key="key", plan=plan))
     assert old.reserved == new.reserved
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from orchestrator.concurrency import map_concurrently
-from orchestrator.lane.lane import BatchLane, LaneOptions
+from orchestrator.lane.collector import Collector, LaneOptions
 from posology.errors import StoreUnavailable
 from posology.seams import Prices
 from posology.seams.batches import BatchEndpoint
@@ -39,7 +39,7 @@ async def collect(
 
     async def step(tenant: str) -> None:
         try:
-            await BatchLane(LaneStore(work, tenant), endpoint, prices, options).step()
+            await Collector(LaneStore(work, tenant), endpoint, prices, options).step()
         except StoreUnavailable:
             raise
         except Exception:

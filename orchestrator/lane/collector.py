@@ -64,8 +64,8 @@ class LaneOptions:
     patience: float = 48 * 3_600.0
 
 
-class BatchLane:
-    """The batch lane of a tenant: sends wanted calls, and watches their batches.
+class Collector:
+    """Sends wanted calls of a tenant, and watches their batches.
 
     Args:
         records: of the calls and batches.
@@ -85,11 +85,14 @@ class BatchLane:
         raises: tuple[type[Exception], ...] = (),
     ) -> None:
         self._records = records
-        self._ids = {"tenant": records.tenant}
         self._endpoint = endpoint
         self._prices = prices
         self._options = options
         self._raises = raises
+
+    @property
+    def _ids(self) -> dict[str, str]:
+        return {"tenant": self._records.tenant}
 
     async def step(self) -> None:
         """Do what is due now.
