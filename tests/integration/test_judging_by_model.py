@@ -178,7 +178,7 @@ async def test_verdicts_beside_rules(
         ),
         (
             lambda _: HeadroomReserved("wait", scope="tenant", asked=Decimal(1), place=0),
-            "no room",
+            "too small",
         ),
     ],
 )
