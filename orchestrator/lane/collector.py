@@ -191,15 +191,14 @@ class Collector:
         return max(self._options.poll, error.retry_after or 0.0)
 
     async def _watch(self, batch: Sent) -> None:
-        """Look at a batch once, and settle its rows if it has ended."""
+        """Look at a batch once, and settle its rows if it has ended. One without an end is given up, but never unseen."""
+        goes_on = True
         try:
             endpoint = self._endpoint(batch.model)
-            if batch.age > self._options.patience:
-                await self._give_up(batch)
-            elif batch.provider_batch is None:
-                await self._find(batch, endpoint)
+            if batch.provider_batch is None:
+                goes_on = await self._find(batch, endpoint)
             else:
-                await self._poll(batch, batch.provider_batch, endpoint)
+                goes_on = await self._poll(batch, batch.provider_batch, endpoint)
         except (ProviderError, ConfigurationError) as error:
             if isinstance(error, self._raises):
                 raise
@@ -212,9 +211,11 @@ class Collector:
                 error=type(error).__name__,
             )
             await self._later(batch)
+        if goes_on and batch.age > self._options.patience:
+            await self._give_up(batch)
 
-    async def _find(self, batch: Sent, endpoint: BatchEndpoint) -> None:
-        """Look for a batch whose creator has not said that it was created."""
+    async def _find(self, batch: Sent, endpoint: BatchEndpoint) -> bool:
+        """Look for a batch whose creator has not said that it was created; return whether nothing is known of it yet."""
         options, rows = self._options, await self._records.rows(batch.id)
         # the clock of the records tells ages: its time of day may be another than the provider's, and may have been put back
         since = min([time.time() - batch.age, *(float(row["started"]) for row in rows.values())])
@@ -229,13 +230,16 @@ class Collector:
         if found.batch is not None:
             await self._records.note(batch, seconds=1.0, state="sent", provider_batch=found.batch)
             note("batch found", **ids)
-        elif found.sure and batch.age > options.lease + options.grace:
+            return False
+        if found.sure and batch.age > options.lease + options.grace:
             await self._records.undo(batch.id)
             note("batch was not created", **ids)
-        else:
-            await self._later(batch)
+            return False
+        await self._later(batch)
+        return True
 
-    async def _poll(self, batch: Sent, provider_batch: str, endpoint: BatchEndpoint) -> None:
+    async def _poll(self, batch: Sent, provider_batch: str, endpoint: BatchEndpoint) -> bool:
+        """Settle the rows of a batch if it has ended; return whether it goes on."""
         rows = await self._records.rows(batch.id)
         if rows:
             status = await endpoint.status(provider_batch, model=batch.model)
@@ -246,7 +250,7 @@ class Collector:
                     fields["cancelling"] = "1"
                     note("batch cancelled", **self._ids, lane_batch=batch.id)
                 await self._later(batch, **fields)
-                return
+                return True
             try:
                 await self._settle(batch, rows, endpoint, provider_batch)
             except MalformedReply:
@@ -258,6 +262,7 @@ class Collector:
             # it is not done later; a provider deletes by itself what could not be deleted
             with anyio.move_on_after(_DISCARD, shield=True):
                 await endpoint.discard(provider_batch, model=batch.model)
+        return False
 
     async def _settle(
         self,

@@ -56,8 +56,6 @@ class Reserved:
     attempts: tuple[str, ...]
     #: whether calls in flight have reserved the rest of a limit, so that calls stay wanted
     waits: bool
-    #: number of calls that a limit refuses for good
-    failed: int
 
 
 def plan_of(key: str, call: Call, *, line: BatchLine, bound: int) -> dict[str, Any]:

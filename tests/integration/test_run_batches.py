@@ -69,6 +69,8 @@ class Rig:
     stub: StubProvider
     path: Path
     cap: Decimal | None = None
+    #: seconds after which a batch without an end is given up
+    patience: float = 3_600.0
     bought: dict[str, Bought] = field(default_factory=dict)
     failures: list[Failed] = field(default_factory=list)
 
@@ -85,7 +87,9 @@ class Rig:
             endpoint = connections.batches(MODEL)
         terms = LaneTerms(
             endpoint=endpoint, prices=connections.prices, bound=connections.bound,
-            options=LaneOptions(wait=0.0, rows=rows, poll=0.01, lease=1.0, grace=0.0),
+            options=LaneOptions(
+                wait=0.0, rows=rows, poll=0.01, lease=1.0, grace=0.0, patience=self.patience
+            ),
         )  # fmt: skip
         purchase = Purchase(
             completes=connections.complete, ledger=self.ledger, cap=self.cap, at_once=1
@@ -254,6 +258,30 @@ async def test_a_run_that_is_interrupted_finds_its_batches_again(
     assert set(answered(book).values()) == {1}
     assert (await total(ledger)) == (rig.spent, NOTHING)
     assert not journal_path(rig.path).exists()
+
+
+@pytest.mark.anyio
+async def test_a_run_that_resumes_after_days_reads_what_it_paid_for(
+    ledger: RedisLedger, tmp_path: Path
+) -> None:
+    """Patience with a batch that has no end is none with one that ended while no process ran."""
+    book = BatchBook(answer, BatchFaults(polls=None))
+    calls = [a_call(n) for n in range(6)]
+    with StubProvider(batches=book) as stub:
+        rig = Rig(ledger, stub, tmp_path / "run")
+        async with anyio.create_task_group() as group:
+            group.start_soon(rig.run, calls)
+            with anyio.fail_after(90):
+                while len(book.batches) < 2:  # noqa: ASYNC110 - the stub has no event
+                    await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+        book.end_all()
+        rig.patience = 0.0
+        await rig.run(calls)
+    assert len(rig.bought) == 6
+    assert len(book.batches) == 2
+    assert set(answered(book).values()) == {1}
+    assert (await total(ledger)) == (rig.spent, NOTHING)
 
 
 KILLS: dict[str, Callable[[str, BatchBook], bool]] = {

@@ -160,7 +160,7 @@ class RunRecords(BatchRecords):
             Planned(batch=batch, created=time.time(), model=record["model"], attempts=attempts)
         )
         self._due[batch] = time.monotonic() + seconds
-        reserved, waits, failed = list[str](), False, 0
+        reserved, waits = list[str](), False
         for name, entry in attempts.items():
             reply = self.replies[entry["key"]]
             try:
@@ -172,14 +172,13 @@ class RunRecords(BatchRecords):
                 await self._ledger.leave(self._ticket(entry), self._name)
                 waits = True
             except BudgetError as error:
-                failed += 1
                 reply.end(error)
             reply.wanted = not reply.over.is_set()
             # neither reserved nor sent
             self._journal.write(Dropped(batch=batch, attempt=name))
         if not reserved:
             self._journal.write(Over(batch=batch))
-        return Reserved(attempts=tuple(reserved), waits=waits, failed=failed)
+        return Reserved(attempts=tuple(reserved), waits=waits)
 
     async def _reserve(self, entry: Entry) -> None:
         """Set aside what an attempt may cost, as no concurrent call: it goes into a provider's batch."""

@@ -134,7 +134,7 @@ class LaneStore(BatchRecords):
         )
         if failed:
             await tenants.wake(self._store, self.tenant)
-        return Reserved(attempts=tuple(attempts), waits=bool(said), failed=int(failed))
+        return Reserved(attempts=tuple(attempts), waits=bool(said))
 
     async def due(self, *, seconds: float) -> list[Sent]:
         """See :meth:`~orchestrator.lane.records.BatchRecords.due`."""

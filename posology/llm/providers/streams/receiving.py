@@ -127,12 +127,13 @@ async def receive(
             patience.renew(wait)
             if told is not None and incoming.streamed:
                 told(assembly.progress)
-            written = assembly.progress.written
-            if cuts and written - looked >= _LOOKS and not assembly.finished:
-                looked = written
-                if endless(assembly.written):
-                    assembly.cut()
-                    return True
+            if cuts and not assembly.finished:
+                written = assembly.progress.written
+                if written - looked >= _LOOKS:
+                    looked = written
+                    if endless(assembly.written):
+                        assembly.cut()
+                        return True
             if alone and not assembly.finished:
                 await anyio.sleep(min(_PAUSE, wait / 10))
             gathering.next()
