@@ -142,8 +142,7 @@ def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Differen
     if missing := unstated(claim, text, around):
         yield _other_numbers(claim, missing, text)
     there = substances(text)
-    known = {ALIASES.get(word, word) for word in terms(text if there else around)}
-    if other := substances(claim) - known:
+    if other := substances(claim) - _words(text if there else around):
         yield Difference(rule=Rule.DRUG, said=_listed(other), quoted=_listed(there))
     # a source without any name may write it in words
     there = names(text) or names(around)
@@ -176,11 +175,15 @@ def other_subject(
     if not quotes or pronoun is None:
         return
     asked, there = substances(question), substances(around)
-    known = {ALIASES.get(word, word) for word in terms(around)}
-    if asked and there and not asked & known:
+    if asked and there and not asked & _words(around):
         named = substances("\n\n".join(quotes)) or there
         said = f"“{pronoun[1].lower()}”, which is {_listed(asked)} in the question"
         yield Difference(rule=Rule.DRUG, said=said, quoted=_listed(sorted(named)[:_SHOWN]))
+
+
+def _words(text: str) -> set[str]:
+    """Return the terms of a text, each drug by one name."""
+    return {ALIASES.get(word, word) for word in terms(text)}
 
 
 def unstated(claim: str, text: str, around: str) -> tuple[Figure, ...]:
