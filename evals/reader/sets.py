@@ -27,6 +27,7 @@ def sets(data: Data) -> Mapping[str, Pair]:
         "BioASQ": bioasq(data),
         "Evidence Inference": articles(data),
         "CovidQA": covid(data),
+        "written": (data.written(), data.written(near=True)),
     }
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from posology.text.sentences import split
 from posology.types import Citation, Excerpt, Passage, Sentence, Stance
 from training.gold import rows
-from training.judge.cases import HEALTHVER, WRITTEN
+from training.judge.cases import HEALTHVER
 from training.pruner_cases import CLAIMS, POOL, fine_starts, part_of
+from training.reader.abstracts import WRITTEN
 
 FILES = (CLAIMS, POOL, HEALTHVER, WRITTEN)
 _LABELS = {"Supports": Stance.SUPPORTS, "Refutes": Stance.CONTRADICTS, "Neutral": Stance.SILENT}

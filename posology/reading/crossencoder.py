@@ -32,8 +32,8 @@ CALIBRATION = "posology.calibration"
 LONGEST_SPAN = 24
 #: columns of the tokens' outputs
 RELEVANT, START, END = range(3)
-#: columns of the texts' outputs; those of a claim's support, which it learned beside its task, follow
-ABSENT, RANK, SUPPORT = 0, 1, slice(2, 5)
+#: columns of the texts' outputs
+ABSENT, RANK = 0, 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +62,7 @@ class Scores:
 
     #: of each token of the text, columns :data:`RELEVANT`, :data:`START`, :data:`END`; shape ``(m, 3)``, float32
     tokens: NDArray[np.float32]
-    #: of the input, columns :data:`ABSENT`, :data:`RANK`, then :data:`SUPPORT`; shape ``(5,)``, float32
+    #: of the input, columns :data:`ABSENT`, :data:`RANK`; shape ``(2,)``, float32
     text: NDArray[np.float32]
 
 

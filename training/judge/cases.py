@@ -25,9 +25,9 @@ from training.pruner_cases import (
     fine_starts,
     part_of,
 )
-from training.reader.cases import BIOASQ, PUBMEDQA
+from training.reader.abstracts import PUBMEDQA, WRITTEN
+from training.reader.cases import BIOASQ
 
-WRITTEN = "claims.jsonl.gz"
 SNLI = "snli_part.jsonl.gz"
 FACTCG = "factcg_part.jsonl.gz"
 COVIDFACT = "covidfact.jsonl.gz"

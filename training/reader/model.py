@@ -2,7 +2,7 @@
 
 Losses of a question: the likelihood of the gold sentences among the sentences and "not here" (the mean of a sentence's
 tokens against one score of the text, as SQuAD 2.0's readers have it), the span's two ends, Provence's labels of tokens
-(Chirkova et al. 2025, equation 1) and a ranking loss. Of a claim: the likelihood of what the text says of it.
+(Chirkova et al. 2025, equation 1) and a ranking loss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from posology.hub import published
 from posology.index.embedders.onnx.export import TOKENS as AXES
 from posology.index.embedders.onnx.export import additive, traced
 from posology.index.embedders.onnx.forward import WordVectors
-from posology.reading.crossencoder import ABSENT, END, RANK, RELEVANT, START, SUPPORT
+from posology.reading.crossencoder import ABSENT, END, RANK, RELEVANT, START
 from posology.reading.pairs import Pair, padded, pairs
 from training.reader.cases import Lesson
 
@@ -78,10 +78,10 @@ class ReaderModel(nn.Module):
         size = int(encoder.config.hidden_size)
         self.tokens = nn.Linear(size, 3)
         self.pooled = nn.Linear(4 * size, size)
-        self.texts = nn.Linear(size, 5)
+        self.texts = nn.Linear(size, 2)
 
     def forward(self, embeddings: Tensor, mask: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of tokens, shape ``(rows, width, 3)``, and of texts, ``(rows, 5)``."""
+        """Return scores of tokens, shape ``(rows, width, 3)``, and of texts, ``(rows, 2)``."""
         hidden, seen = read_pair(self.encoder, embeddings, mask, segments)
         return self.tokens(hidden), self.texts(torch.tanh(self.pooled(seen)))
 
@@ -154,18 +154,6 @@ def loss(
     """Return the mean loss of examples."""
     tokens, texts = model(*batch([one.pair for one in examples], words))
     tokens, texts = tokens.float(), texts.float()
-    asked = [i for i, one in enumerate(examples) if one.lesson.stance is None]
-    claims = [i for i, one in enumerate(examples) if one.lesson.stance is not None]
-    total = torch.zeros(())
-    if claims:
-        stances = torch.tensor([examples[i].lesson.stance for i in claims])
-        total = total + functional.cross_entropy(texts[claims, SUPPORT], stances, reduction="sum")
-    if asked:
-        total = total + _asked([examples[i] for i in asked], tokens[asked], texts[asked])
-    return total / len(examples)
-
-
-def _asked(examples: Sequence[Example], tokens: Tensor, texts: Tensor) -> Tensor:
     width = tokens.shape[1]
     sentences = 1 + max(int(one.pair.sentence.max(initial=0)) for one in examples)
     at = np.full((len(examples), width), -1, np.int64)
@@ -196,7 +184,7 @@ def _asked(examples: Sequence[Example], tokens: Tensor, texts: Tensor) -> Tensor
     total = total + RANKING * functional.binary_cross_entropy_with_logits(
         texts[:, RANK], here.float(), reduction="sum"
     )
-    return total + ENDS * _spans(examples, tokens, inside)
+    return (total + ENDS * _spans(examples, tokens, inside)) / len(examples)
 
 
 def _marks(examples: Sequence[Example], counts: Tensor) -> tuple[Tensor, Tensor]:

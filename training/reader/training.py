@@ -25,9 +25,9 @@ from posology.index.embedders.packaged import words as word_vectors
 from posology.reading.crossencoder import FILE, MODELS
 from posology.reading.pairs import Pair, padded
 from training.gold import DATA, WORK
+from training.reader.abstracts import lessons, strangers
 from training.reader.calibration import calibrated
-from training.reader.cases import Lesson, lessons, strangers
-from training.reader.claims import claims
+from training.reader.cases import Lesson
 from training.reader.model import (
     Example,
     ReaderModel,
@@ -51,13 +51,7 @@ SORTED = 640
 #: lessons by which the scales of integers are chosen, at most
 _OBSERVED = 256
 #: how often lessons of small sets are learned, others once
-TIMES = {
-    ("healthver", True): 3,
-    ("scifact", True): 2,
-    ("pubmedqa", True): 2,
-    ("scifact", False): 2,
-    ("pubmedqa", False): 2,
-}
+TIMES = {"scifact": 2, "pubmedqa": 2, "written": 3}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,12 +219,7 @@ def quantised(
 
 def taught(found: Sequence[Lesson]) -> list[Lesson]:
     """Return the training lessons, those of small sets more than once."""
-    return [
-        one
-        for one in found
-        if one.part == "train"
-        for _ in range(TIMES.get((one.origin, one.stance is not None), 1))
-    ]
+    return [one for one in found if one.part == "train" for _ in range(TIMES.get(one.origin, 1))]
 
 
 def main() -> None:
@@ -246,15 +235,18 @@ def main() -> None:
         parser.add_argument(
             f"--{name.replace('_', '-')}", type=int, default=getattr(Recipe(), name), help="at most"
         )
+    parser.add_argument(
+        "--without", nargs="*", default=(), metavar="SET", help="sets that are not learned"
+    )
     parser.add_argument("--limit", type=int, help="lessons, for a trial; not with --write")
     parser.add_argument("--bits", type=int, default=7, help="of a weight; 8 saturates old CPUs")
     parser.add_argument("--write", action="store_true", help="replace the packaged file")
     given = parser.parse_args()
-    if given.limit is not None and given.write:
-        parser.error("--limit trains a trial only: omit --write")
+    if given.write and (given.limit is not None or given.without):
+        parser.error("--limit and --without train a trial only: omit --write")
     given.work.mkdir(parents=True, exist_ok=True)
     recipe = Recipe(near_steps=given.near_steps, all_steps=given.all_steps)
-    found = [*lessons(given.data), *claims(given.data)]
+    found = [one for one in lessons(given.data) if one.origin not in given.without]
     learned = taught(found)
     learned += strangers(learned)
     if given.limit is not None:

@@ -14,15 +14,15 @@ from posology.errors import InputError
 from posology.text.sentences import split
 from tests.unit.reading.conftest import tiny
 from training.reader import training
-from training.reader.cases import Lesson, strangers, unheaded
-from training.reader.claims import changes
+from training.reader.abstracts import strangers, unheaded
+from training.reader.cases import Lesson
 from training.reader.model import Example, ReaderModel, example, loss
 from training.reader.training import Recipe, taught, train
 
 WORDS = np.random.default_rng(0).normal(scale=0.05, size=(30_522, 384)).astype(np.float32)
 
 
-def lesson(n: int, *, gold: int | None = 1, stance: int | None = None) -> Lesson:
+def lesson(n: int, *, gold: int | None = 1) -> Lesson:
     text = f"Group {n} was large. The dose was {n} mg. It did no harm."
     span = text.index(f"{n} mg")
     return Lesson(
@@ -35,13 +35,12 @@ def lesson(n: int, *, gold: int | None = 1, stance: int | None = None) -> Lesson
         heading="A trial. ",
         gold=frozenset() if gold is None else frozenset({gold}),
         span=None if gold is None else (span, span + len(f"{n} mg")),
-        stance=stance,
     )
 
 
 def examples() -> list[Example]:
     found = [lesson(n) for n in range(12)] + [lesson(n, gold=None) for n in range(12, 18)]
-    return [example(one) for one in found + [lesson(n, stance=n % 3) for n in range(20, 26)]]
+    return [example(one) for one in found]
 
 
 def trained(folder: Path, given: Sequence[Example], recipe: Recipe) -> ReaderModel:
@@ -106,7 +105,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(
 def test_only_training_documents_are_taught() -> None:
     found = [lesson(1), replace(lesson(2), part="test"), replace(lesson(3), part="dev")]
     assert {one.document for one in taught(found)} == {"1"}
-    assert len(taught([replace(lesson(1), origin="healthver", stance=0)])) == 3
+    assert len(taught([replace(lesson(1), origin="written")])) == 3
 
 
 def test_far_texts_are_of_other_sets_and_come_in_the_second_cycle(
@@ -140,13 +139,3 @@ def test_headings_are_removed_and_remembered() -> None:
     assert [s.of(text) for s in sentences] == ["A is old.", "We saw B.", "C rose.", "D."]
     assert labels == ["BACKGROUND", "METHODS", "RESULTS", "CONCLUSIONS"]
     assert unheaded("RESULTS: C rose.") is None
-
-
-def test_a_changed_claim_says_something_else() -> None:
-    import random
-
-    found = changes("Mortality was higher in 12 patients.", random.Random(0))
-    assert len(found) == 3
-    assert "Mortality was lower in 12 patients." in found
-    assert "Mortality was not higher in 12 patients." in found
-    assert all(one != "Mortality was higher in 12 patients." for one in found)
