@@ -171,11 +171,11 @@ class Sender:
         body = message_of(tenant, kind, at(due.at), due.data)
         signed = headers(due.endpoint.secrets(now), due.message, int(now), body)
         result = await self._delivery.post(due.endpoint.url, body, signed)
-        said = _said(result, due.tries)
+        outcome = _said(result, due.tries)
         settled = await self._outbox.settle(
             tenant,
             due,
-            said,
+            outcome,
             delay=_delay(due.tries, result),
             status=result.status,
             error=result.error,
@@ -194,12 +194,12 @@ class Sender:
             "status": result.status,
             "seconds": round(time.time() - now, 3),
         }
-        if said == "delivered":
+        if outcome == "delivered":
             note("webhook delivered", **fields)
-        elif said == "again":
+        elif outcome == "again":
             note("webhook not delivered", logging.WARNING, **fields)
         else:
-            note("webhook given up", logging.WARNING, **fields, disabled=said == "gone" or None)
+            note("webhook given up", logging.WARNING, **fields, disabled=outcome == "gone" or None)
 
     async def _leave(self, tenant: str, due: Due) -> None:
         """Leave a message to a newer version beside this one, or to this one's successor."""

@@ -138,21 +138,23 @@ def _digest(example: Example) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def _observed(example: Example, found: Retrieval, k: int, held: str | None) -> Observed:
-    shown = [one.passage.id for one in found.passages]
+def _observed(example: Example, retrieval: Retrieval, k: int, held: str | None) -> Observed:
+    shown = [one.passage.id for one in retrieval.passages]
     absent = None if held is not None else not example.gold & set(shown)
     issue = (
-        disagrees(found, held) if held is not None else not example.gold & set(shown[:SPOTLIGHT])
+        disagrees(retrieval, held)
+        if held is not None
+        else not example.gold & set(shown[:SPOTLIGHT])
     )
     return Observed(
         digest=_digest(example),
-        order=found.order or "",
+        order=retrieval.order or "",
         k=k,
-        index=found.index_version,
+        index=retrieval.index_version,
         held=held,
         issue=issue,
         absent=absent,
-        features=observe(found),
+        features=observe(retrieval),
     )
 
 
