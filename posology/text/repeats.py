@@ -101,12 +101,12 @@ class New:
     first: int
 
 
-def unsaid(text: str, said: dict[tuple[str, ...], int], place: int) -> New:
+def unsaid(text: str, seen: dict[tuple[str, ...], int], place: int) -> New:
     """Return a text without the sentences that were said before, and without loops.
 
     Args:
         text: of one or more sentences.
-        said: keys of the sentences until here, with the place of the text that said each first; grows.
+        seen: keys of the sentences until here, with the place of the text that said each first; grows.
         place: of the text.
     """
     text = unlooped(text)
@@ -115,10 +115,10 @@ def unsaid(text: str, said: dict[tuple[str, ...], int], place: int) -> New:
     firsts = []
     for one in sentences:
         found = key(one)
-        if not found or found not in said:
-            said[found] = place
+        if not found or found not in seen:
+            seen[found] = place
             new.append(one)
-        firsts.append(said[found])
+        firsts.append(seen[found])
     return New(
         text=text if len(new) == len(sentences) else " ".join(new), first=min(firsts, default=place)
     )
