@@ -146,18 +146,18 @@ class Sender:
     async def _send_all(self, place: Place, due: Sequence[Due]) -> None:
         failed: list[StoreUnavailable] = []
 
-        async def send(one: Due) -> None:
+        async def send(message: Due) -> None:
             try:
-                await self._send(place.tenant, one)
+                await self._send(place.tenant, message)
             except StoreUnavailable as error:
                 failed.append(error)
             except Exception:
                 # a damaged message must not stop the others; it is given up when it is too old
-                logger.exception("internal error in webhooks message=%s", one.message)
+                logger.exception("internal error in webhooks message=%s", message.message)
 
         async with anyio.create_task_group() as group:
-            for one in due:
-                group.start_soon(send, one)
+            for message in due:
+                group.start_soon(send, message)
         if failed:
             raise failed[0]
 
