@@ -11,6 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
 from posology.store import keys
 from posology.store.connection import connect
+from tests.integration.jobs_store.helpers import Bench, open_bench
+from tests.support.commands import Cli, command_line
 
 # what the machine's own comparisons say of a difference
 pytest.register_assert_rewrite("tests.integration.jobs_store.machine")
@@ -82,6 +85,21 @@ async def redis(redis_url: str) -> AsyncIterator[Redis]:
 def tenant() -> str:
     """A tenant that no other test has."""
     return f"t{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs commands of the tenant, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    named = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "200"}
+    return command_line(named)
+
+
+@pytest.fixture
+async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
+    """Jobs of the tenant, whose time the test moves."""
+    async with open_bench(redis_url, tenant) as opened:
+        yield opened
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

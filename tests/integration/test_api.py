@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,13 +19,13 @@ from orchestrator.settings import Settings
 from posology.published.jobs import BatchOutput, BatchRow, JobOutput, JobPage
 from posology.store import keys
 from posology.store.connection import connect
+from tests.integration.conftest import Finish
 
 pytestmark = pytest.mark.anyio
 
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
 JSON = {"content-type": "application/json"}
 NDJSON = {"content-type": "application/x-ndjson"}
-Finish = Callable[..., Awaitable[str | None]]
 
 
 @asynccontextmanager
@@ -78,24 +77,6 @@ async def test_a_job_is_created_found_and_its_key_stands_for_it(
         other = await client.post("/v1/jobs", json={"question": "Does it?"}, headers=key)
         assert problem(other, 409, "idempotency-conflict")["job"] == job.id
         assert JobPage.model_validate_json((await client.get("/v1/jobs")).content).next is None
-
-
-async def test_a_hundred_submissions_at_once_make_one_job(redis_url: str, tenant: str) -> None:
-    found: list[tuple[int, str]] = []
-    async with api(redis_url, tenant) as (client, store):
-
-        async def submit() -> None:
-            reply = await client.post(
-                "/v1/jobs", json={"question": QUESTION}, headers={"Idempotency-Key": "one"}
-            )
-            found.append((reply.status_code, reply.json()["id"]))
-
-        async with anyio.create_task_group() as group:
-            for _ in range(100):
-                group.start_soon(submit)
-        assert sorted(status for status, _ in found) == [200] * 99 + [202]
-        assert len({job for _, job in found}) == 1
-        assert len((await store.page(tenant=tenant)).jobs) == 1
 
 
 async def test_pages_follow_each_other(redis_url: str, tenant: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 import httpx2
@@ -19,16 +18,9 @@ from orchestrator.settings import Settings
 from posology.client.events import ServerSent, parse
 from posology.store import keys
 from posology.store.connection import connect
+from tests.integration.conftest import Finish, Serve, Served
 
 pytestmark = pytest.mark.anyio
-
-Finish = Callable[..., Awaitable[str | None]]
-Serve = Callable[[FastAPI], AbstractContextManager[str]]
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @asynccontextmanager

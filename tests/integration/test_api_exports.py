@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Awaitable, Callable
 
 import pytest
 import rispy
@@ -20,7 +19,6 @@ from tests.integration.test_api_openai import ANSWER, QUOTE, REFUSAL
 from workers.engine.claims import WorkStore
 
 pytestmark = pytest.mark.anyio
-Finish = Callable[..., Awaitable[str | None]]
 
 
 async def end(store: JobStore, tenant: str, out: AskOutput) -> None:

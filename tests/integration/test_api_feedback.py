@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -11,15 +10,11 @@ from posology.client import Client
 from posology.errors import InvalidQuery, JobNotFound, JobNotSucceeded
 from posology.published.jobs import JobOutput
 from posology.store import keys
-from tests.integration.test_api import JSON, QUESTION, api, problem
+from tests.integration.conftest import Finish, Served
+from tests.integration.test_api import QUESTION, api, problem
 from tests.integration.test_client import opened
 
 pytestmark = pytest.mark.anyio
-Finish = Callable[..., Awaitable[str | None]]
-
-
-class Served(Protocol):
-    url: str
 
 
 async def test_an_answer_is_judged(redis_url: str, tenant: str, finish: Finish) -> None:
@@ -62,27 +57,6 @@ async def test_what_is_no_feedback_is_refused(
         await finish(store, tenant)
         problem(await client.post(f"/v1/jobs/{job}/feedback", json=said), 422, "invalid-query")
         assert (await store.get(job, tenant=tenant)).feedback is None
-
-
-@pytest.mark.parametrize(
-    ("content", "headers", "status", "name"),
-    [
-        (b'{"score": 1', JSON, 400, "malformed-body"),
-        (b'{"score": NaN}', JSON, 422, "invalid-query"),
-        (b'{"score": 1, "comment": "\\ud800"}', JSON, 400, "malformed-body"),
-        (b'{"score": 1}', {"content-type": "text/plain"}, 415, "unsupported-media-type"),
-        (b" " * 2**21, JSON, 413, "body-too-large"),
-    ],
-    ids=["cut", "nan", "half a character", "text", "large"],
-)
-async def test_a_body_that_cannot_be_read_is_refused(
-    redis_url: str, tenant: str, finish: Finish, content: bytes, headers: Any, status: int, name: str
-) -> None:  # fmt: skip
-    async with api(redis_url, tenant) as (client, store):
-        job = (await client.post("/v1/jobs", json={"question": QUESTION})).json()["id"]
-        await finish(store, tenant)
-        path = f"/v1/jobs/{job}/feedback"
-        problem(await client.post(path, content=content, headers=headers), status, name)
 
 
 async def test_what_has_no_answer_is_not_judged(

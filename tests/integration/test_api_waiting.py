@@ -15,10 +15,10 @@ from orchestrator.api.context import Limits
 from orchestrator.jobs.store import JobStore
 from posology.published.answers import AskOutput
 from posology.published.jobs import BatchPage, JobOutput
+from tests.integration.conftest import Finish
 from tests.integration.test_api import NDJSON, QUESTION, api, problem
 
 pytestmark = pytest.mark.anyio
-Finish = Callable[..., Awaitable[str | None]]
 #: longer than any test
 LONG = {"wait": "300"}
 

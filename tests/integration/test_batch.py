@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -21,11 +21,11 @@ from posology.errors import BatchNotFound, IdempotencyConflict, InvalidQuery, Un
 from posology.published.jobs import BatchRow
 from posology.store import keys
 from posology.types import JobState
+from tests.integration.conftest import Finish
 from workers.engine.claims import WorkStore
 
 pytestmark = pytest.mark.anyio
 SETTINGS = Settings()
-Finish = Callable[..., Awaitable[str | None]]
 
 
 @pytest.fixture

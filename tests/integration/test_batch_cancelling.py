@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -14,12 +14,12 @@ from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from posology.errors import BatchNotFound, InvalidQuery
 from posology.types import BatchState, JobState
+from tests.integration.conftest import Finish
 from workers.engine.claims import WorkStore
 from workers.engine.units import Unit
 
 pytestmark = pytest.mark.anyio
 SETTINGS = Settings()
-Finish = Callable[..., Awaitable[str | None]]
 
 
 @pytest.fixture

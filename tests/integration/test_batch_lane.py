@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +19,7 @@ from posology.store import keys
 from posology.testing import BatchBook, BatchFaults, Recorded, Reply, Step, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import JobState, Outcome, Scope, Usage
-from tests.integration.jobs_store.helpers import Bench, open_bench, request
+from tests.integration.jobs_store.helpers import Bench, request
 from tests.integration.jobs_store.local import Local, model, runner
 from workers.engine.lane.collector import collect
 
@@ -29,12 +28,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 MODELS = {"openai": "openai:gpt-5.4-mini", "anthropic": "anthropic:claude-haiku-4-5"}
 OPTIONS = LaneOptions(wait=60.0, rows=20, poll=30.0, lease=100.0, grace=50.0)
 DAY = 86_400.0
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 class Rig:

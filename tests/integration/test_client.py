@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
-from fastapi import FastAPI
 
 from orchestrator.jobs.store import JobStore
 from posology.client import ApiError, ApiUnreachable, Client
@@ -30,16 +29,11 @@ from posology.errors import (
 )
 from posology.store.connection import connect
 from posology.types import BatchState, Form, Grouping, JobState
+from tests.integration.conftest import Finish, Served
 
 pytestmark = pytest.mark.anyio
 
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
-Finish = Callable[..., Awaitable[str | None]]
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @asynccontextmanager

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -22,7 +21,6 @@ from orchestrator.api.app import create_app
 from orchestrator.console.pages import HEADERS
 from orchestrator.console.sessions import FAILURES, MOST, Session, Sessions, place
 from orchestrator.jobs.store import JobStore
-from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import Issued, TenantStore
 from posology.index.store import Index
@@ -624,44 +622,3 @@ async def test_tenants_are_read_some_at_a_time(redis: Redis, redis_url: str, ten
     # names without a record are no tenants
     assert not made & seen
     await redis.srem(keys.REGISTERED, *made)
-
-
-@pytest.mark.slow
-async def test_ten_thousand_jobs_cost_a_page_nothing(
-    redis: Redis, redis_url: str, tenant: str
-) -> None:
-    """Each page gives as many commands to Redis, and has about as many bytes, with 100 times the jobs."""
-    async with bench(redis, redis_url, tenant) as b:
-        await b.sign_in()
-        job = await run_job(b.store, tenant, out=answered())
-        page = await b.http.get("/console/batches")
-        rows = "".join(f'{{"question": "Question {n}?"}}\n' for n in range(40))
-        headers = {"content-type": "application/x-ndjson", "x-form-token": token(page)}
-        upload = "/console/batches/upload?model=offline:extractive"
-        sent = await b.http.post(upload, content=rows, headers=headers)
-        paths = (
-            "/console/ask", "/console/jobs", "/console/jobs?state=queued", f"/console/jobs/{job}", "/console/batches",
-            sent.json()["page"], "/console/money", "/console/money/ledger",
-        )  # fmt: skip
-
-        async def costs() -> dict[str, tuple[int, int]]:
-            found = {}
-            for path in paths:
-                await b.http.get(path)
-                before = (await redis.info("stats"))["total_commands_processed"]
-                reply = await b.http.get(path)
-                after = (await redis.info("stats"))["total_commands_processed"]
-                assert reply.status_code == 200
-                found[path] = (after - before, len(reply.content))
-            return found
-
-        few = await costs()
-        asked = JobRequest(question="Does it help?", model="offline:extractive").settled(Settings())
-        for _ in range(100):
-            async with anyio.create_task_group() as group:
-                for _ in range(100):
-                    group.start_soon(partial(b.store.submit, asked, tenant=tenant))
-        many = await costs()
-        for path in paths:
-            assert many[path][0] <= few[path][0] + 2, path
-            assert many[path][1] <= min(1.2 * few[path][1], HEAVY), path

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -37,6 +36,7 @@ from posology.llm.accounting import Account
 from posology.published.estimates import EstimateOutput
 from posology.store import keys
 from strategies import STRATEGIES
+from tests.integration.conftest import Serve
 from tests.support.waiting import until
 
 RUNNER = CliRunner()
@@ -46,7 +46,6 @@ QUESTION = "Does aspirin lower the risk of stroke in adults?"
 #: offline calls are billed as if they were another's
 SHADOW = f'[shadow]\n"offline:extractive" = "{MODEL}"\n'
 Cli = Callable[..., Result]
-Serve = Callable[[FastAPI], AbstractContextManager[str]]
 
 
 @pytest.fixture(scope="module")

@@ -20,15 +20,8 @@ from posology.published.money import SpendOutput
 from posology.testing import Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.support.paid_runs import (
-    MODEL,
-    Cli,
-    command_line,
-    environment_of,
-    ingest_six,
-    kill_when,
-    write_rows,
-)
+from tests.support.commands import Cli, command_line
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when, write_rows
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 QUESTIONS: list[dict[str, Any]] = [

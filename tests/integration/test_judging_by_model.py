@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import product
@@ -54,7 +54,7 @@ from prompts.answer import CitedReply, Said
 from strategies import make as make_strategy
 from strategies.evidence import whole
 from strategies.support.judging import LONGEST, MOST
-from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench, request
+from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Gate, Local, killed, of, reply, runner
 from tests.support.adapters import sending
 from tests.support.holding import Holding, used
@@ -297,12 +297,6 @@ def test_the_model_is_settled_when_a_question_is_submitted() -> None:
     assert kept.as_settled().models == ("openai:gpt-5", "openai:gpt-5-nano")
     offline = JobRequest(question="Why?", model="offline:extractive", support="model")
     assert offline.to_request(Settings()).afterwards == 0
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("strategy", ["direct", "briefcontext"])

@@ -199,18 +199,6 @@ async def test_requests_on_many_connections_are_under_way_at_once() -> None:
     assert (stats["finished"], stats["peak_in_flight"], stats["connections"]) == (30, 30, 30)
 
 
-async def test_calls_one_after_another_share_a_connection() -> None:
-    async with serving(lambda _: Reply(text="yes")) as (server, _, writer):
-        host, port = writer.get_extra_info("peername")[:2]
-        adapter = OpenAIAdapter(api_key="any", base_url=f"http://{host}:{port}/v1")
-        for _ in range(10):
-            await adapter(a_call("openai"))
-        await adapter.aclose()
-        stats = server.ledger.stats()
-    # the other one is this test's own
-    assert (stats["finished"], stats["connections"]) == (10, 2)
-
-
 async def test_a_reply_drips_and_the_next_one_waits_for_it() -> None:
     async with serving(lambda _: Reply(text="yes" * 50, drip=0.2)) as (server, reader, writer):
         body = b'{"model": "m", "max_tokens": 9}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -71,12 +71,6 @@ class Budget:
             raise self.error
         self.sent += 1
         return await self.inner(call)
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    async with connect(redis_url) as client:
-        yield client
 
 
 async def limit(redis: Redis, tenant: str, **fields: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -63,7 +63,7 @@ from prompts.answer import AnswerReply, CitedReply, Quote, Said
 from prompts.reduce import ReduceReply
 from strategies import make as make_strategy
 from strategies.evidence import whole
-from tests.integration.jobs_store.helpers import LEASE, MODEL, PATIENCE, Bench, open_bench, request
+from tests.integration.jobs_store.helpers import LEASE, MODEL, PATIENCE, Bench, request
 from tests.integration.jobs_store.local import Gate, Local, killed, of, reply, runner
 from tests.support.adapters import sending
 from tests.support.holding import Holding, used
@@ -389,12 +389,6 @@ async def test_a_repair_past_the_deadline_of_a_call_costs_no_answer() -> None:
 async def test_the_end_of_the_job_ends_a_repair(error: PosologyError) -> None:
     with pytest.raises(type(error)):
         await answer(DOSES[0], ScriptedModel(scripted(lambda _: error)), Account())
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("strategy", ["direct", "briefcontext"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -32,14 +32,8 @@ from posology.testing import Reply, StubProvider
 from posology.testing.provider.batches.book import BatchBook, BatchFaults
 from posology.testing.provider.steps import Recorded, Step
 from posology.types import Call, Message, PromptId, Query, Role, Stage, Usage
-from tests.support.paid_runs import (
-    MODEL,
-    command_line,
-    environment_of,
-    ingest_six,
-    kill_when,
-    write_rows,
-)
+from tests.support.commands import command_line
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when, write_rows
 
 USED = Usage(input=300, output=20)
 NOTHING = Decimal(0)
@@ -110,13 +104,6 @@ class Rig:
                     await buy_all(work, todo, at_once=100)
         finally:
             await connections.aclose()
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import httpx2
 import pytest
 import schemathesis
-from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from redis import Redis
 from schemathesis.checks import not_a_server_error
@@ -27,6 +26,7 @@ from orchestrator.ingest.uploads.folder import Room
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.store import keys
+from tests.integration.conftest import Served
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.slow
@@ -44,11 +44,6 @@ NOT_ASKED_OF_CHATS: list[Any] = [*NOT_ASKED, not_a_server_error]
 #: a path with a line feed is no operation, and not found in the form of all other paths
 NOT_ASKED_OF_NAMES: list[Any] = [*NOT_ASKED, content_type_conformance]
 quick = settings(examples(25), derandomize=True, suppress_health_check=list(HealthCheck))
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @schemathesis.serializer("application/x-ndjson", "application/jsonl")

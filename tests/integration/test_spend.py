@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,35 +11,23 @@ from typing import Any
 
 import anyio
 import httpx2
-import jsonschema
 import pytest
 from redis.asyncio import Redis
-from typer.testing import CliRunner, Result
 
 from orchestrator.api.app import create_app
-from orchestrator.cli.app import app
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from orchestrator.spending import spend_output
-from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, spent, total
 from posology.budget.spending.periods import DAYS, Period
 from posology.published.money import SpendOutput
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import Grouping
+from tests.support.commands import Cli, published
 from tests.support.traffic import Told, Traffic
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 YEAR = Period(since=date(2026, 1, 1), until=date(2026, 12, 31))
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 async def traffic_of(redis: Redis, url: str, tenant: str, seed: int, now: int = 0) -> Traffic:
@@ -261,17 +248,6 @@ async def test_bad_parameters_are_told(
     assert (found["type"], found["field"]) == ("urn:posology:problem:invalid-query", field)
 
 
-@pytest.fixture
-def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Result:
-        env = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "160"}
-        return CliRunner().invoke(app, list(arguments), env=env)
-
-    return run
-
-
 def spend_now(redis_url: str, *tenants: str) -> None:
     async def work() -> None:
         redis = connect(redis_url)
@@ -289,13 +265,6 @@ def tamper(redis_url: str, tenant: str) -> None:
         await redis.aclose()
 
     anyio.run(work)
-
-
-def published(result: Result, name: str) -> Any:
-    out = json.loads(result.stdout)
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    jsonschema.validate(out, schema)
-    return out
 
 
 def flat(text: str) -> str:
@@ -405,15 +374,3 @@ def test_the_ledger_is_exported_and_archived(
     wrong = cli("ledger", "archive", *later[:2], "--out", "file/kept")
     assert wrong.exit_code == 3
     assert "posology: " in wrong.stderr
-
-
-@pytest.mark.anyio
-async def test_the_balances_are_those_of_the_ledger(
-    redis: Redis, redis_url: str, tenant: str
-) -> None:
-    await spend_something(redis, redis_url, tenant)
-    out = await spend_output(redis, redis_url, [tenant], YEAR, Grouping.DAY, one=True)
-    expected = await RedisLedger(redis, redis_url, tenant=tenant).balances()
-    assert [(b.cap_usd, b.spent_usd, b.reserved_usd, b.left_usd) for b in out.balances] == [
-        (b.cap, b.spent, b.reserved, b.left) for b in expected
-    ]

@@ -20,7 +20,7 @@ from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import by_bytes
 from posology.types import Call, Completion, Decision, Dose, Finish, JobState, Usage
-from tests.integration.jobs_store.helpers import Bench, open_bench
+from tests.integration.jobs_store.helpers import Bench
 from tests.integration.jobs_store.local import Local, reply
 from tests.support.steps import (
     BRIEF,
@@ -45,7 +45,7 @@ from tests.support.steps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    pass
 
 
 pytestmark = pytest.mark.anyio
@@ -118,12 +118,6 @@ async def test_whom_a_rewriter_is_too_dear_for_gets_the_passages_whole() -> None
     run = InProcess(model=scripted(), cap=direct - MILLI, policy=policy)
     # asked for less, a rewriter still reads all
     assert (await run.ask()).decision.dose == Dose(strategy="direct", passages=8)
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 async def raise_cap(bench: Bench, job: str, dollars: Decimal) -> None:

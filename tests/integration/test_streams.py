@@ -26,7 +26,6 @@ from posology.query import make_query
 from posology.seams import Complete, Send
 from posology.testing import (
     Broken,
-    Cut,
     Faults,
     FlatPrices,
     LoadStub,
@@ -37,7 +36,7 @@ from posology.testing import (
     Vectors,
     by_bytes,
 )
-from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
+from posology.types import Call, Finish, Message, PromptId, Role, Stage, Usage
 from tests.support.clouds import KEY, adapter_to
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]
@@ -149,25 +148,6 @@ async def test_a_stream_that_breaks_off_is_a_typed_error_and_charged_at_its_boun
     assert WORDS[:10] not in str(caught.value)
     assert [attempt.usage for attempt in made.account.attempts] == [None, None]
     assert all(attempt.charged == attempt.reserved > 0 for attempt in made.account.attempts)
-
-
-@everyone
-async def test_after_a_stream_that_broke_off_the_next_attempt_answers(
-    provider: str, rig: Any
-) -> None:
-    made = rig(provider, Broken(by="cut"), Reply(text=WORDS, usage=USAGE))
-    assert (await made.complete(call_to(provider))).text == WORDS
-    assert [one.outcome for one in made.account.attempts] == [Outcome.FAILED, Outcome.OK]
-    assert made.account.unknown == 1
-
-
-@both
-async def test_a_stream_without_usage_has_an_unknown_one(provider: str, rig: Any) -> None:
-    made = rig(provider, Reply(text=WORDS, usage=None))
-    completion = await made.complete(call_to(provider))
-    assert (completion.text, completion.usage) == (WORDS, None)
-    (attempt,) = made.account.attempts
-    assert (attempt.outcome, attempt.charged) == (Outcome.OK, attempt.reserved)
 
 
 @everyone
@@ -432,12 +412,3 @@ async def test_the_sdks_read_the_stub_s_streams() -> None:
                     await stream.get_final_message()
         for one in (chat, *clients):
             await one.close()
-
-
-@both
-async def test_a_cut_within_the_bytes_of_a_stream_is_unknown(provider: str, rig: Any) -> None:
-    for sent in (0, 1, 40, 300):
-        made = rig(provider, Cut(of=Reply(text=WORDS, usage=USAGE), after_bytes=sent), policy=RetryPolicy(attempts=1))  # fmt: skip
-        with pytest.raises(errors.ProviderUnreachable) as caught:
-            await made.complete(call_to(provider))
-        assert caught.value.usage is None

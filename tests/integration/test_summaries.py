@@ -40,8 +40,6 @@ PRICES = FlatPrices(token=Decimal("0.00001"))
 #: by one reply, at these prices
 PAID = Decimal("0.0022")
 SHORTENER = Shortener(model="openai:x", share=0.3, rounds=3)
-#: 62 words, so 13 to 24 are taken
-WORDS = len(TEXT.split())
 LONG, SHORT = f"{FIRST} " + "More was said. " * 10, FIRST
 RIGHT = f"{FIRST} Adults who had no disease before were given it, and took nothing else."
 Script = Callable[[Call], str | Completion | BaseException]

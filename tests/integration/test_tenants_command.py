@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import anyio
-import jsonschema
 import pytest
 from redis import Redis as SyncRedis
 from typer.testing import CliRunner, Result
@@ -22,12 +20,8 @@ from posology.budget.ledger.redis import RedisLedger
 from posology.errors import ConfigurationError
 from posology.store import keys
 from posology.store.connection import connect
+from tests.support.commands import SCHEMAS, Cli, published
 from tests.support.spending import reservation, settled
-
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
-
-
-Cli = Callable[..., Result]
 
 
 @pytest.fixture
@@ -37,13 +31,6 @@ def cli(redis_url: str) -> Cli:
         return CliRunner().invoke(app, ["tenants", *arguments], env=environment)
 
     return run
-
-
-def published(result: Result, name: str) -> Any:
-    assert result.exit_code == 0, result.output
-    out = json.loads(result.stdout)
-    jsonschema.validate(out, json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8")))
-    return out
 
 
 def test_a_new_tenant_may_use_the_configured_models_alone(cli: Cli, tenant: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from posology.llm.stack import build
 from posology.query import make_query
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
-from tests.integration.jobs_store.helpers import MODEL, Bench, answer, open_bench
+from tests.integration.jobs_store.helpers import MODEL, Bench, answer
 from tests.integration.test_traces import by_name, traced
 from workers.engine.journal import JobJournal
 
@@ -22,12 +22,6 @@ pytestmark = pytest.mark.anyio
 
 PROMPT, REPLY = "Does zyxomab help? [1] Zyxomab helped.", '{"answer": "Zyxomab helps."}'
 SYSTEM = "Answer from the passages."
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 @pytest.fixture(autouse=True)

@@ -12,22 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner, Result
-
-from orchestrator.cli.app import app
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
-from posology.testing import StubProvider
 
 MODEL = "openai:gpt-4o-mini"
 TEXT = (
     "Aspirin lowered the risk of stroke in group {n}. The dose was {n} mg a day. Bleeding was not seen. "
     "Adults were followed for a year. Nobody was lost."
 )
-Cli = Callable[..., Result]
-
-_RUNNER = CliRunner()
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any] | str]) -> Path:
@@ -54,16 +47,6 @@ def environment_of(index: Path, encoder: Path) -> dict[str, str]:
         "OPENAI_API_KEY": "sk-test",
         "COLUMNS": "200",
     }
-
-
-def command_line(environment: Mapping[str, str], *command: str) -> Cli:
-    """Runs a command in this process, with a provider's stub if one is given."""
-
-    def run(*arguments: str, stub: StubProvider | None = None, **env: str) -> Result:
-        served = {} if stub is None else {"OPENAI_BASE_URL": stub.openai_url}
-        return _RUNNER.invoke(app, [*command, *arguments], env={**environment, **served, **env})
-
-    return run
 
 
 def kill_when(
