@@ -330,9 +330,7 @@ def test_a_model_without_a_price_is_refused_unless_declared_free(
     ("arguments", "env", "code", "kind", "says"),
     [
         (["ask", " "], {}, 3, "InvalidQuery", "empty"),
-        (["ask", "Why?", "--mode", "magic"], {}, 3, "InvalidQuery", "mode"),
         (["ask", "Which?", "--option", "A"], {}, 3, "InvalidQuery", "A=TEXT"),
-        (["ask", "Why?", "--strategy", "magic"], {}, 3, "InvalidQuery", "briefcontext"),
         (["ask", "Why?", "--model", "gpt-4o"], {}, 4, "UnknownModel", "openai:NAME"),
         (["ask", "Why?", "--model", "openai:gpt-4o-mini"], {}, 4, "MissingKey", "OPENAI_API_KEY"),
         (["ask", "Why?", "--index", "/nowhere"], {}, 5, "IndexMissing", "posology ingest"),

@@ -21,11 +21,8 @@ from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,
     InvalidQuery,
-    JobFinished,
-    JobNotFailed,
     JobNotFound,
     ProviderUnreachable,
-    UnknownModel,
 )
 from posology.store.connection import connect
 from posology.types import BatchState, Form, Grouping, JobState
@@ -161,25 +158,15 @@ async def test_a_retry_is_sent_once(served: Served, tenant: str) -> None:
         assert (await client.get(job.id)).state is JobState.QUEUED
 
 
-async def test_the_services_errors_are_the_same_here(
-    served: Served, redis_url: str, tenant: str, finish: Finish
-) -> None:
-    async with opened(redis_url) as store, Client(served.url, tenant=tenant) as client:
+async def test_the_services_errors_are_the_same_here(served: Served, tenant: str) -> None:
+    async with Client(served.url, tenant=tenant) as client:
         with pytest.raises(InvalidQuery) as empty:
             await client.submit("")
         assert empty.value.field == "question"
-        with pytest.raises(UnknownModel) as unknown:
-            await client.submit(QUESTION, model="nobody:x")
-        assert unknown.value.model == "nobody:x"
         job = await client.submit(QUESTION, key="a")
         with pytest.raises(IdempotencyConflict) as conflict:
             await client.submit("Does it?", key="a")
         assert conflict.value.job == job.id
-        with pytest.raises(JobNotFailed):
-            await client.retry(job.id)
-        await finish(store, tenant)
-        with pytest.raises(JobFinished):
-            await client.cancel(job.id)
         for name in ("job_1", "a?b#c", "ä"):
             with pytest.raises(JobNotFound) as missing:
                 await client.wait(name)

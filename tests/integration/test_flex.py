@@ -24,7 +24,6 @@ from posology.llm.calls import Caller
 from posology.llm.memo import call_key
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.stack import build
-from posology.query import make_query
 from posology.seams import Complete, Journal
 from posology.testing import Recorded, Reply, Step, StubProvider
 from posology.testing.provider.steps import NO_CAPACITY
@@ -33,14 +32,11 @@ from posology.types import (
     Call,
     Completion,
     Limits,
-    Message,
     Opening,
-    PromptId,
-    Role,
     Scope,
-    Stage,
     Usage,
 )
+from tests.support.calls import ASKED, call_to
 
 pytestmark = pytest.mark.anyio
 
@@ -50,15 +46,7 @@ PRICES = packaged()
 
 
 def call() -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=MODEL,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content="Does aspirin prevent stroke?" * 50),),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=300,
-    )
+    return call_to(MODEL, ASKED * 50, max_tokens=300)
 
 
 class Clock:

@@ -18,7 +18,6 @@ from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.providers.places import Places
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
-from posology.query import make_query
 from posology.testing import (
     Cut,
     Faults,
@@ -31,7 +30,8 @@ from posology.testing import (
     by_bytes,
 )
 from posology.testing.provider.server import LoadServer
-from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
+from posology.types import Call, Outcome, Usage
+from tests.support.calls import call_to
 
 pytestmark = pytest.mark.anyio
 
@@ -42,15 +42,7 @@ FENCED = "[[P1 ab12]]\ntitle: A trial\ntext: Aspirin lowered the risk. It did.\n
 
 
 def a_call(provider: str, content: str = FENCED) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=MODELS[provider],
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content=content),),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=100,
-    )
+    return call_to(MODELS[provider], content)
 
 
 def adapter_to(provider: str, stub: LoadStub) -> OpenAIAdapter | AnthropicAdapter:

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.question import qtables
-from orchestrator.settings import Settings
 from orchestrator.training.calibration.forms import CalibratedOutput
 from policies.calibration import packaged
 from posology.index.store import Index
 from tests.support.commands import Cli, command_line, published
-from tests.support.paid_runs import environment_of, kill_when, write_rows
+from tests.support.indices import index_of, write_rows
+from tests.support.paid_runs import environment_of, kill_when
 
 DRUGS = (
     "aspirin",
@@ -42,7 +40,6 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("index")
     rows = [
         {
             "id": f"t:{drug}:{end}",
@@ -51,9 +48,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for place, (drug, end) in enumerate((drug, end) for drug in DRUGS for end in ENDS)
     ]
-    path = write_rows(folder / "rows.jsonl", rows)
-    run_ingest([path], Settings(), Target(place=str(folder / "index"), embedder=str(tiny_encoder)))
-    return folder / "index"
+    return index_of(tmp_path_factory.mktemp("index"), tiny_encoder, rows)
 
 
 @pytest.fixture

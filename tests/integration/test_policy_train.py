@@ -20,7 +20,8 @@ from posology.testing.provider.batches.book import BatchBook
 from posology.testing.provider.echo import echo
 from posology.types import Usage
 from tests.support.commands import Cli, command_line
-from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when, write_rows
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "train.json"
 QUESTIONS: list[dict[str, Any] | str] = [

@@ -31,9 +31,11 @@ from posology.store.connection import connect
 from posology.testing import Reply, StubProvider
 from posology.testing.provider.batches.book import BatchBook, BatchFaults
 from posology.testing.provider.steps import Recorded, Step
-from posology.types import Call, Message, PromptId, Query, Role, Stage, Usage
+from posology.types import Call, PromptId, Query, Stage, Usage
+from tests.support.calls import call_to
 from tests.support.commands import command_line
-from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when, write_rows
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when
 
 USED = Usage(input=300, output=20)
 NOTHING = Decimal(0)
@@ -44,15 +46,9 @@ def answer(_: Recorded) -> Step:
 
 
 def a_call(number: int) -> Call:
-    return Call(
-        stage=Stage.LABEL,
-        model=MODEL,
-        query=Query(text=f"Question {number}?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content=f"Question {number}?"),),
-        prompt=PromptId(name="label", digest="0123456789abcdef"),
-        max_tokens=100,
-    )
+    text = f"Question {number}?"
+    prompt = PromptId(name="label", digest="0123456789abcdef")
+    return call_to(MODEL, text, stage=Stage.LABEL, query=Query(text=text), prompt=prompt)
 
 
 @dataclass

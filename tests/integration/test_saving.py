@@ -227,8 +227,6 @@ async def test_jobs_are_skipped_told_of_and_replayed(bench: Bench) -> None:
     ("fields", "name", "keep"),
     [
         ({"strategy": "compressed", "compressor": "leancontext_top"}, "leancontext_top", None),
-        ({"policy": "affordable:compressor=leancontext_top"}, "leancontext_top", None),
-        ({"policy": "affordable", "compressor": "leancontext_top"}, "leancontext_top", None),
         ({"policy": "affordable:compressor=leancontext,keep=0.5", "compressor": "leancontext_top"},
          "leancontext_top", 0.5),
         ({"strategy": "compressed"}, None, None),

@@ -21,13 +21,11 @@ from schemathesis.specs.openapi.checks import (
     positive_data_acceptance,
 )
 
-from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.uploads.folder import Room
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
 from posology.store import keys
 from tests.integration.conftest import Served
 from tests.support.examples import examples
+from tests.support.indices import index_of
 
 pytestmark = pytest.mark.slow
 
@@ -101,9 +99,8 @@ def with_index(
 ) -> Iterator[None]:
     """The API has an index to estimate from."""
     folder = tmp_path_factory.mktemp("fuzz")
-    (folder / "rows.jsonl").write_text('{"id": "1", "text": "It does."}\n', encoding="utf-8")
-    place, encoder = str(folder / "index"), str(tiny_encoder)
-    run_ingest([folder / "rows.jsonl"], Settings(), Target(place=place, embedder=encoder))
+    rows = [{"id": "1", "text": "It does."}]
+    place, encoder = str(index_of(folder, tiny_encoder, rows)), str(tiny_encoder)
     context = served.app.state.context
     before = context.settings
     limits = context.limits

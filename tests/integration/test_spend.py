@@ -228,11 +228,7 @@ async def test_no_tenant_learns_what_another_spent(
     [
         ({"since": "yesterday"}, "since"),
         ({"until": "2026-02-30"}, "until"),
-        ({"since": "1767225600"}, "since"),
-        ({"until": "2026-01-01T00:00:00Z"}, "until"),
-        ({"since": ""}, "since"),
         ({"since": "2026-01-02", "until": "2026-01-01"}, "since"),
-        ({"since": "2024-01-01", "until": "2026-01-01"}, "since"),
         ({"by": "tenant"}, "by"),
         ({"by": "colour"}, "by"),
     ],

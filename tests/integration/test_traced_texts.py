@@ -11,11 +11,11 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from orchestrator.logs import texts
 from posology.llm.stack import build
-from posology.query import make_query
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from posology.types import Call, Completion, Finish, Stage, Usage
 from tests.integration.jobs_store.helpers import MODEL, Bench, answer
 from tests.integration.test_traces import by_name, traced
+from tests.support.calls import call_to
 from workers.engine.journal import JobJournal
 
 pytestmark = pytest.mark.anyio
@@ -31,18 +31,7 @@ def not_afterwards() -> Iterator[None]:
 
 
 def call(prompt: str = PROMPT, stage: Stage = Stage.ANSWER) -> Call:
-    return Call(
-        stage=stage,
-        model=MODEL,
-        query=make_query("Does zyxomab help?"),
-        excerpts=(),
-        messages=(
-            Message(role=Role.SYSTEM, content=SYSTEM),
-            Message(role=Role.USER, content=prompt),
-        ),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=50,
-    )
+    return call_to(MODEL, prompt, system=SYSTEM, stage=stage)
 
 
 async def answered(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,11 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
+from tests.support.indices import index_of
 
 MODEL = "openai:gpt-4o-mini"
 TEXT = (
@@ -23,19 +19,10 @@ TEXT = (
 )
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any] | str]) -> Path:
-    """Write a file of JSON lines; a string is a line as it stands."""
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in rows]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
 def ingest_six(folder: Path, encoder: Path) -> Path:
     """Make an index of six passages of :data:`TEXT`, by an encoder."""
     rows = [{"id": f"t:{n}", "title": f"Trial {n}", "text": TEXT.format(n=n)} for n in range(6)]
-    path = write_rows(folder / "rows.jsonl", rows)
-    run_ingest([path], Settings(), Target(place=str(folder / "index"), embedder=str(encoder)))
-    return folder / "index"
+    return index_of(folder, encoder, rows)
 
 
 def environment_of(index: Path, encoder: Path) -> dict[str, str]:
