@@ -151,33 +151,6 @@ async def test_silence_is_filled_and_streams_are_bounded(
             await until(lambda: app.state.context.streams.taken == 0)
 
 
-async def test_a_burst_opens_no_more_streams_than_are_allowed(
-    serve: Serve, redis_url: str, tenant: str
-) -> None:
-    settings = Settings.model_validate({"POSOLOGY_REDIS_URL": redis_url})
-    app = create_app(settings, limits=Limits(streams=3))
-    statuses: list[int] = []
-    with serve(app) as url:
-        async with opened(url, tenant, redis_url) as (client, _):
-            job = await submitted(client)
-            answered = anyio.Event()
-
-            async def watch() -> None:
-                async with client.stream("GET", f"/v1/jobs/{job}/events") as reply:
-                    statuses.append(reply.status_code)
-                    if len(statuses) == 60:
-                        answered.set()
-                    # a stream is left when all requests were answered
-                    await answered.wait()
-
-            with anyio.fail_after(90):
-                async with anyio.create_task_group() as group:
-                    for _ in range(60):
-                        group.start_soon(watch)
-            await until(lambda: app.state.context.streams.taken == 0)
-    assert sorted(statuses) == [200] * 3 + [503] * 57
-
-
 @pytest.mark.slow
 async def test_a_stream_ends_with_its_jobs_record(
     served: Served, redis_url: str, tenant: str, caplog: pytest.LogCaptureFixture

@@ -54,11 +54,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @asynccontextmanager
 async def serving(
-    redis: Redis,
-    url: str,
-    tenant: str,
-    settings: Mapping[str, str],
-    limits: Limits | None = None,
+    redis: Redis, url: str, tenant: str, settings: Mapping[str, str], limits: Limits | None = None
 ) -> AsyncIterator[httpx2.AsyncClient]:
     app = create_app(Settings.model_validate(settings), JobStore(redis, url), limits=limits)
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
@@ -77,8 +73,16 @@ def given(index: Path, tiny_encoder: Path) -> dict[str, str]:
     return {"POSOLOGY_INDEX": str(index), "POSOLOGY_EMBEDDER": str(tiny_encoder)}
 
 
-async def test_a_search_is_that_of_the_command(
+@pytest.fixture
+async def client(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> AsyncIterator[httpx2.AsyncClient]:
+    async with serving(redis, redis_url, tenant, given) as opened:
+        yield opened
+
+
+async def test_a_search_is_that_of_the_command(
+    client: httpx2.AsyncClient, given: dict[str, str]
 ) -> None:
     shown = await to_thread.run_sync(
         lambda: CliRunner().invoke(
@@ -88,39 +92,35 @@ async def test_a_search_is_that_of_the_command(
         )
     )
     assert shown.exit_code == 0, shown.output
-    async with serving(redis, redis_url, tenant, given) as client:
-        asked = {"query": QUERY, "k": 2, "retracted": True, "filters": {"since": 2001}}
-        reply = await client.post("/v1/search", json=asked)
-        assert reply.status_code == 200, reply.text
-        found = SearchOutput.model_validate_json(reply.content)
-        wanted = SearchOutput.model_validate_json(shown.stdout)
-        assert found.model_copy(update={"seconds": wanted.seconds}) == wanted
-        assert found.hits[0].passage.id == "t:0"
-        plain = (await client.post("/v1/search", json={"query": QUERY})).json()
-        assert plain["k"] == 10
-        assert "t:2" not in plain["fused"], "retracted passages are found on request only"
-        words = await client.post("/v1/search", json={"query": "gout", "mode": "bm25", "k": 1})
-        assert words.json()["bm25"] == ["t:1/a b?#é'"]
+    asked = {"query": QUERY, "k": 2, "retracted": True, "filters": {"since": 2001}}
+    reply = await client.post("/v1/search", json=asked)
+    assert reply.status_code == 200, reply.text
+    found = SearchOutput.model_validate_json(reply.content)
+    wanted = SearchOutput.model_validate_json(shown.stdout)
+    assert found.model_copy(update={"seconds": wanted.seconds}) == wanted
+    assert found.hits[0].passage.id == "t:0"
+    plain = (await client.post("/v1/search", json={"query": QUERY})).json()
+    assert plain["k"] == 10
+    assert "t:2" not in plain["fused"], "retracted passages are found on request only"
+    words = await client.post("/v1/search", json={"query": "gout", "mode": "bm25", "k": 1})
+    assert words.json()["bm25"] == ["t:1/a b?#é'"]
 
 
 async def test_a_search_is_exported_as_by_the_command(
-    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+    client: httpx2.AsyncClient, given: dict[str, str]
 ) -> None:
     asked = {"query": QUERY, "k": 2, "retracted": True}
-    async with serving(redis, redis_url, tenant, given) as client:
-        exports: dict[str, str] = {}
-        for form in ("markdown", "ris", "bibtex", "csl", "csv", "table"):
-            reply = await client.post(f"/v1/search?format={form}", json=asked)
-            assert reply.status_code == 200, reply.text
-            exports[form] = reply.text
-            options = ["search", QUERY, "--k", "2", "--retracted", "--format", form]
-            printed = await to_thread.run_sync(
-                partial(CliRunner().invoke, command, options, env=given)
-            )
-            assert printed.stdout_bytes.decode() == reply.text, form
-        accepted = await client.post("/v1/search", json=asked, headers={"Accept": "text/csv"})
-        assert accepted.text == exports["csv"]
-        hits = (await client.post("/v1/search", json=asked)).json()["hits"]
+    exports: dict[str, str] = {}
+    for form in ("markdown", "ris", "bibtex", "csl", "csv", "table"):
+        reply = await client.post(f"/v1/search?format={form}", json=asked)
+        assert reply.status_code == 200, reply.text
+        exports[form] = reply.text
+        options = ["search", QUERY, "--k", "2", "--retracted", "--format", form]
+        printed = await to_thread.run_sync(partial(CliRunner().invoke, command, options, env=given))
+        assert printed.stdout_bytes.decode() == reply.text, form
+    accepted = await client.post("/v1/search", json=asked, headers={"Accept": "text/csv"})
+    assert accepted.text == exports["csv"]
+    hits = (await client.post("/v1/search", json=asked)).json()["hits"]
     assert [item["id"] for item in json.loads(exports["csl"])] == [
         hit["passage"]["id"] for hit in hits
     ]
@@ -141,36 +141,31 @@ async def test_a_search_is_exported_as_by_the_command(
     ],
 )
 async def test_a_search_that_is_impossible_is_refused(
-    redis: Redis, redis_url: str, tenant: str, given: dict[str, str],
-    body: dict[str, object], status: int, name: str, field: str,
-) -> None:  # fmt: skip
-    async with serving(redis, redis_url, tenant, given) as client:
-        found = problem(await client.post("/v1/search", json=body), status, name)
-        assert field in (found.get("field"), *found)
-
-
-async def test_a_passage_is_shown_in_full(
-    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+    client: httpx2.AsyncClient, body: dict[str, object], status: int, name: str, field: str
 ) -> None:
-    async with serving(redis, redis_url, tenant, given) as client:
-        reply = await client.get("/v1/passages/t:0")
-        out = PassageOutput.model_validate_json(reply.content)
-        assert out.text == ROWS[0]["text"]
-        assert (out.passage.title, out.passage.year, out.mesh) == (
-            "Aspirin and stroke", 2001, ("Aspirin",)
-        )  # fmt: skip
-        odd = await client.get("/v1/passages/t%3A1%2Fa%20b%3F%23%C3%A9%27")
-        assert odd.json()["passage"]["id"] == ROWS[1]["id"]
-        number = int(out.index.partition("@")[2])
-        same = await client.get(f"/v1/passages/t:0?version={number}")
-        assert same.json() == reply.json()
-        for name in ("t:9", "t:0'", "' OR 1=1 --", "%00", "t:0%00", "x" * 900):
-            missing = problem(await client.get(f"/v1/passages/{name}"), 404, "passage-not-found")
-            assert missing["passage"]
-        gone = await client.get("/v1/passages/t:0?version=99999")
-        assert problem(gone, 422, "version-gone")["version"] == 99999
-        for query in ("version=0", "version=x", "versoin=1"):
-            problem(await client.get(f"/v1/passages/t:0?{query}"), 422, "invalid-query")
+    found = problem(await client.post("/v1/search", json=body), status, name)
+    assert field in (found.get("field"), *found)
+
+
+async def test_a_passage_is_shown_in_full(client: httpx2.AsyncClient) -> None:
+    reply = await client.get("/v1/passages/t:0")
+    out = PassageOutput.model_validate_json(reply.content)
+    assert out.text == ROWS[0]["text"]
+    assert (out.passage.title, out.passage.year, out.mesh) == (
+        "Aspirin and stroke", 2001, ("Aspirin",)
+    )  # fmt: skip
+    odd = await client.get("/v1/passages/t%3A1%2Fa%20b%3F%23%C3%A9%27")
+    assert odd.json()["passage"]["id"] == ROWS[1]["id"]
+    number = int(out.index.partition("@")[2])
+    same = await client.get(f"/v1/passages/t:0?version={number}")
+    assert same.json() == reply.json()
+    for name in ("t:9", "t:0'", "' OR 1=1 --", "%00", "t:0%00", "x" * 900):
+        missing = problem(await client.get(f"/v1/passages/{name}"), 404, "passage-not-found")
+        assert missing["passage"]
+    gone = await client.get("/v1/passages/t:0?version=99999")
+    assert problem(gone, 422, "version-gone")["version"] == 99999
+    for query in ("version=0", "version=x", "versoin=1"):
+        problem(await client.get(f"/v1/passages/t:0?{query}"), 422, "invalid-query")
 
 
 async def test_the_index_is_described_and_a_new_version_is_seen(
@@ -335,14 +330,11 @@ async def test_the_client_reads_the_literature(
         assert Index.open(given["POSOLOGY_INDEX"]).version == status.index
 
 
-async def test_an_estimate_writes_money_in_one_form(
-    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
-) -> None:
-    async with serving(redis, redis_url, tenant, given) as client:
-        for model in ("offline:extractive", "openai:gpt-4o-mini"):
-            reply = await client.post("/v1/estimate", json={"question": QUERY, "model": model})
-            assert reply.status_code == 200, reply.text
-            amounts = re.findall(r'"\w+_usd":"([^"]+)"', reply.text)
-            assert len(amounts) > 20
-            assert [text for text in amounts if dollars_text(Decimal(text)) != text] == []
-            assert (set(amounts) == {"0"}) == model.startswith("offline")
+async def test_an_estimate_writes_money_in_one_form(client: httpx2.AsyncClient) -> None:
+    for model in ("offline:extractive", "openai:gpt-4o-mini"):
+        reply = await client.post("/v1/estimate", json={"question": QUERY, "model": model})
+        assert reply.status_code == 200, reply.text
+        amounts = re.findall(r'"\w+_usd":"([^"]+)"', reply.text)
+        assert len(amounts) > 20
+        assert [text for text in amounts if dollars_text(Decimal(text)) != text] == []
+        assert (set(amounts) == {"0"}) == model.startswith("offline")

@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.rows import MAX_ROW, Row
-from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.errors import BatchNotFound, IdempotencyConflict, InvalidQuery, UnknownModel
@@ -26,12 +26,6 @@ from workers.engine.claims import WorkStore
 
 pytestmark = pytest.mark.anyio
 SETTINGS = Settings()
-
-
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[JobStore]:
-    async with open_store(redis_url) as store:
-        yield store
 
 
 @pytest.fixture

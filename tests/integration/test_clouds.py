@@ -53,7 +53,11 @@ class Verdict(BaseModel):
 
 
 def a_call(model: str, **changes: Any) -> Call:
-    given = {"stage": Stage.EXTRACT, "max_tokens": 321, "effort": effort_of(model, Stage.EXTRACT)}
+    given: dict[str, Any] = {
+        "stage": Stage.EXTRACT,
+        "max_tokens": 321,
+        "effort": effort_of(model, Stage.EXTRACT),
+    }
     return call_to(model, system="Answer from the passages.", **given, **changes)
 
 

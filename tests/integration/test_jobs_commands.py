@@ -24,7 +24,7 @@ from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.ports import free_port
 from posology.store import keys
 from tests.integration.conftest import Finish
-from tests.support.commands import Cli, published
+from tests.support.commands import Cli, flat, published
 
 RUNNER = CliRunner()
 
@@ -43,10 +43,6 @@ def end(redis_url: str, tenant: str, finish: Finish) -> Callable[..., str | None
         return anyio.run(once)
 
     return run
-
-
-def flat(text: str) -> str:
-    return " ".join(text.replace("│", " ").split())
 
 
 def test_a_question_is_submitted_once_for_its_key(cli: Cli) -> None:
@@ -93,16 +89,9 @@ def test_jobs_are_listed_by_state_and_in_pages(cli: Cli, end: Any) -> None:
     assert {job["id"] for job in found} == dead
     queued = published(cli("jobs", "list", "--state", "queued", "--json"), "jobs")["jobs"]
     assert {job["id"] for job in queued} == set(ids) - dead
-    for extra, expected in (([], set(ids)), (["--failed"], dead)):
-        seen: list[str] = []
-        after: list[str] = []
-        while True:
-            page = published(cli("jobs", "list", "--limit", "1", "--json", *extra, *after), "jobs")
-            seen += [job["id"] for job in page["jobs"]]
-            if page["next"] is None:
-                break
-            after = ["--after", page["next"]]
-        assert (set(seen), len(seen)) == (expected, len(expected))
+    first = published(cli("jobs", "list", "--limit", "3", "--json"), "jobs")
+    rest = published(cli("jobs", "list", "--after", first["next"], "--json"), "jobs")
+    assert [job["id"] for job in (*first["jobs"], *rest["jobs"])] == sorted(ids, reverse=True)
     table = flat(cli("jobs", "list", "--limit", "2").stdout)
     assert max(ids) in table
     assert "Is it [red]" in table

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 import anyio
@@ -24,12 +25,10 @@ from posology.llm.providers.places import Places
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
-from posology.seams import Complete
 from posology.testing import (
     Cut,
     Malformed,
     NoSuchModel,
-    Recorded,
     Reply,
     Status,
     Step,
@@ -39,6 +38,7 @@ from posology.testing import (
 from posology.types import Call, Finish, Message, Outcome, Role, Usage
 from tests.support.calls import ASKED, call_to
 from tests.support.private_parts import HEADERS
+from tests.support.rigs import Rig, rigs
 
 pytestmark = pytest.mark.anyio
 
@@ -53,21 +53,6 @@ Adapter = OpenAIAdapter | AnthropicAdapter
 
 class Verdict(BaseModel):
     verdict: Literal["yes", "no"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rig:
-    """A stack over one SDK, and what it left behind."""
-
-    stub: StubProvider
-    adapter: Adapter
-    complete: Complete
-    account: Account
-    call: Call
-
-    @property
-    def outcomes(self) -> list[tuple[int, int, Outcome, str | None]]:
-        return [(a.call, a.attempt, a.outcome, a.error) for a in self.account.attempts]
 
 
 def a_call(provider: str) -> Call:
@@ -92,58 +77,33 @@ def connect(provider: str, options: ProviderOptions) -> None:
     row.connect(options)
 
 
-MakeRig = Callable[..., Any]
+MakeRig = Callable[..., Rig]
 
 
 @pytest.fixture
-async def rig(provider: str) -> Any:
-    stubs: list[StubProvider] = []
-    adapters: list[Adapter] = []
+async def rig(provider: str) -> AsyncIterator[MakeRig]:
+    async with rigs() as made:
 
-    def make(
-        script: list[Step] | Callable[[Recorded], Step],
-        *,
-        policy: RetryPolicy = QUICK,
-        timeout: float = 60.0,
-        limit: int = 8,
-        **options: Any,
-    ) -> Rig:
-        stub = StubProvider(script).__enter__()
-        stubs.append(stub)
-        adapter = adapter_to(provider, stub, timeout=timeout, **options)
-        adapters.append(adapter)
-        account = Account()
-        complete = build(
-            adapter,
-            journal=account,
-            prices=packaged(),
-            bound=by_bytes,
-            retry=policy,
-            limit=Places(limit),
-        )
-        return Rig(
-            stub=stub,
-            adapter=adapter,
-            complete=complete,
-            account=account,
-            call=a_call(provider),
-        )
+        def make(script: Any, *, policy: RetryPolicy = QUICK, **options: Any) -> Rig:
+            to = partial(adapter_to, provider, **{"timeout": 60.0, **options})
+            return made(to, script, retry=policy, limit=Places(8))
 
-    yield make
-    for adapter in adapters:
-        await adapter.aclose()
-    for stub in stubs:
-        stub.__exit__(None, None, None)
+        yield make
 
 
-async def test_a_success(rig: MakeRig, provider: str) -> None:
+@pytest.fixture
+def call(provider: str) -> Call:
+    return a_call(provider)
+
+
+async def test_a_success(rig: MakeRig, call: Call, provider: str) -> None:
     made = rig([Reply(text="Yes.", usage=USAGE)])
-    completion = await made.complete(made.call)
+    completion = await made.complete(call)
     assert completion.text == "Yes."
     assert completion.usage == USAGE
     assert completion.finish is Finish.STOP
     assert completion.request_id == "req_1"
-    assert completion.served_model == made.call.model.partition(":")[2]
+    assert completion.served_model == call.model.partition(":")[2]
     (attempt,) = made.account.attempts
     assert (attempt.call, attempt.attempt, attempt.outcome) == (1, 1, Outcome.OK)
     assert (attempt.usage, attempt.request_id) == (USAGE, "req_1")
@@ -151,10 +111,10 @@ async def test_a_success(rig: MakeRig, provider: str) -> None:
     assert made.account.cost == Decimal(expected)
 
 
-async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
+async def test_what_is_sent(rig: MakeRig, call: Call, provider: str) -> None:
     made = rig([Reply(text='{"verdict": "yes"}'), Reply(text="yes")])
-    await made.complete(replace(made.call, schema=Verdict, temperature=0.5))
-    await made.complete(made.call)
+    await made.complete(replace(call, schema=Verdict, temperature=0.5))
+    await made.complete(call)
     first, second = made.stub.requests
     assert first.headers["authorization"] == f"Bearer {KEY}"
     user = {"role": "user", "content": f"{PASSAGES}Does aspirin prevent stroke?"}
@@ -195,38 +155,38 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
 
 
 async def test_an_attempt_goes_out_under_the_id_that_was_chosen_for_it(
-    rig: MakeRig, provider: str
+    rig: MakeRig, call: Call, provider: str
 ) -> None:
     made = rig([Reply(text="yes")] * 5)
 
     async def attempt(chosen: str) -> None:
-        await made.adapter(made.call, attempt_id=chosen)
+        await made.adapter(call, attempt_id=chosen)
         # the next attempt at the same call has an id of its own
-        await made.adapter(made.call, attempt_id=chosen + "-again")
+        await made.adapter(call, attempt_id=chosen + "-again")
 
     async with anyio.create_task_group() as group:
         group.start_soon(attempt, "one")
         group.start_soon(attempt, "two")
-    await made.adapter(made.call)
+    await made.adapter(call)
     sent = [r.headers.get("x-client-request-id") for r in made.stub.requests]
     assert sorted(sent[:4], key=str) == ["one", "one-again", "two", "two-again"]
     assert sent[4] is None
 
 
-async def test_options_for_servers_that_know_less(rig: MakeRig, provider: str) -> None:
+async def test_options_for_servers_that_know_less(rig: MakeRig, call: Call, provider: str) -> None:
     options = {"legacy_max_tokens": True} if provider == "openai" else {}
     made = rig([Reply(text='{"verdict": "yes"}')], native_schema=False, **options)
-    completion = await made.complete(replace(made.call, schema=Verdict))
+    completion = await made.complete(replace(call, schema=Verdict))
     assert completion.parsed == Verdict(verdict="yes")
     (request,) = made.stub.requests
     assert request.json["max_tokens"] == 321
     assert not {"response_format", "output_config", "max_completion_tokens"} & set(request.json)
 
 
-async def test_a_rate_limit_is_waited_for(rig: MakeRig) -> None:
+async def test_a_rate_limit_is_waited_for(rig: MakeRig, call: Call) -> None:
     made = rig([Status(code=429, headers={"retry-after": "0.2"}), Reply(text="yes", usage=USAGE)])
     started = time.perf_counter()
-    completion = await made.complete(made.call)
+    completion = await made.complete(call)
     assert time.perf_counter() - started >= 0.2
     assert completion.text == "yes"
     assert made.outcomes == [
@@ -269,10 +229,10 @@ async def test_a_rate_limit_is_waited_for(rig: MakeRig) -> None:
     ],
 )
 async def test_what_may_pass_is_tried_again_and_each_attempt_accounted_for(
-    step: Step, kind: type[errors.ProviderError], outcome: Outcome, rig: MakeRig
+    step: Step, kind: type[errors.ProviderError], outcome: Outcome, rig: MakeRig, call: Call
 ) -> None:
     made = rig([step, step, Reply(text="yes", usage=USAGE)])
-    assert (await made.complete(made.call)).text == "yes"
+    assert (await made.complete(call)).text == "yes"
     assert made.outcomes == [
         (1, 1, outcome, kind.__name__),
         (1, 2, outcome, kind.__name__),
@@ -300,18 +260,18 @@ async def test_what_may_pass_is_tried_again_and_each_attempt_accounted_for(
     ],
 )
 async def test_what_will_not_pass_is_not_tried_again(
-    step: Step, kind: type[errors.ProviderError], rig: MakeRig
+    step: Step, kind: type[errors.ProviderError], rig: MakeRig, call: Call
 ) -> None:
     made = rig([step] * 2)
     with pytest.raises(errors.ProviderError) as caught:
-        await made.complete(made.call)
+        await made.complete(call)
     assert type(caught.value) is kind
     assert made.outcomes == [(1, 1, Outcome.FAILED, kind.__name__)]
     assert len(made.stub.requests) == 1
 
 
 async def test_a_malformed_reply_that_was_billed_is_priced_and_not_asked_for_again(
-    rig: MakeRig, provider: str
+    rig: MakeRig, call: Call, provider: str
 ) -> None:
     usage = {
         "openai": {"prompt_tokens": 1000, "completion_tokens": 0},
@@ -319,10 +279,10 @@ async def test_a_malformed_reply_that_was_billed_is_priced_and_not_asked_for_aga
     }[provider]
     made = rig([Malformed(body=json.dumps({"usage": usage}).encode()), Reply(text="yes")])
     with pytest.raises(errors.MalformedReply, match="its fields are usage"):
-        await made.complete(made.call)
+        await made.complete(call)
     (first,) = made.account.attempts
     assert (first.outcome, first.usage) == (Outcome.UNUSABLE, Usage(input=1000))
-    assert first.cost == packaged().cost(made.call.model, Usage(input=1000))
+    assert first.cost == packaged().cost(call.model, Usage(input=1000))
 
 
 @pytest.mark.parametrize(
@@ -334,22 +294,26 @@ async def test_a_malformed_reply_that_was_billed_is_priced_and_not_asked_for_aga
     ],
 )
 async def test_a_refusal_before_any_work_is_tried_again_and_costs_nothing(
-    busy: Status, rig: MakeRig
+    busy: Status, rig: MakeRig, call: Call
 ) -> None:
     made = rig([busy, Reply(text="yes", usage=USAGE)])
-    assert (await made.complete(made.call)).text == "yes"
+    assert (await made.complete(call)).text == "yes"
     assert [a.cost == 0 for a in made.account.attempts] == [True, False]
 
 
-async def test_an_error_in_a_reply_of_status_200_says_how_long_to_wait(rig: MakeRig) -> None:
+async def test_an_error_in_a_reply_of_status_200_says_how_long_to_wait(
+    rig: MakeRig, call: Call
+) -> None:
     wait = Status(code=429, within=True, headers={"retry-after": "60"})
     made = rig([wait, Reply(text="yes")])
     with pytest.raises(errors.RateLimited) as caught:
-        await made.complete(made.call)
+        await made.complete(call)
     assert (caught.value.retry_after, caught.value.status) == (60.0, 429)
 
 
-async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(rig: MakeRig) -> None:
+async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(
+    rig: MakeRig, call: Call
+) -> None:
     made = rig(
         [
             Reply(text='{"verdict": "perhaps"}', usage=USAGE),
@@ -357,7 +321,7 @@ async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(rig: Mak
             Reply(text='```json\n{"verdict": "yes"}\n```', usage=USAGE),
         ]
     )
-    completion = await made.complete(replace(made.call, schema=Verdict))
+    completion = await made.complete(replace(call, schema=Verdict))
     assert completion.parsed == Verdict(verdict="yes")
     assert made.outcomes == [
         (1, 1, Outcome.UNUSABLE, "SchemaViolation"),
@@ -370,7 +334,9 @@ async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(rig: Mak
     assert "Input should be 'yes' or 'no'" in said[-1]["content"]
 
 
-async def test_a_refusal_in_a_field_of_its_own_is_text(rig: MakeRig, provider: str) -> None:
+async def test_a_refusal_in_a_field_of_its_own_is_text(
+    rig: MakeRig, call: Call, provider: str
+) -> None:
     body: dict[str, Any] = {
         "model": "m",
         "choices": [
@@ -381,7 +347,7 @@ async def test_a_refusal_in_a_field_of_its_own_is_text(rig: MakeRig, provider: s
         "stop_details": {"type": "refusal", "explanation": "I cannot."},
     }
     made = rig([Malformed(body=json.dumps(body).encode())])
-    completion = await made.complete(made.call)
+    completion = await made.complete(call)
     assert (completion.finish, completion.text) == (Finish.FILTERED, "I cannot.")
     assert completion.usage is None
 
@@ -500,19 +466,21 @@ async def test_a_connection_that_is_not_made_is_known_before_time_is_over(provid
     await client.aclose()
 
 
-async def test_text_that_is_not_unicode_is_rejected_unsent(rig: MakeRig) -> None:
+async def test_text_that_is_not_unicode_is_rejected_unsent(rig: MakeRig, call: Call) -> None:
     made = rig([Reply(text="yes")])
-    broken = replace(made.call, messages=(Message(role=Role.USER, content="\ud800"),))
+    broken = replace(call, messages=(Message(role=Role.USER, content="\ud800"),))
     with pytest.raises(errors.RequestRejected, match="not valid Unicode"):
         await made.complete(broken)
     assert made.stub.requests == ()
 
 
-async def test_a_call_to_another_provider_is_refused_unsent(rig: MakeRig, provider: str) -> None:
+async def test_a_call_to_another_provider_is_refused_unsent(
+    rig: MakeRig, call: Call, provider: str
+) -> None:
     made = rig([Reply(text="yes")])
     other = MODELS["anthropic" if provider == "openai" else "openai"]
     with pytest.raises(errors.UnknownModel):
-        await made.complete(replace(made.call, model=other))
+        await made.complete(replace(call, model=other))
     assert made.stub.requests == ()
 
 
@@ -573,10 +541,10 @@ def test_a_base_url_that_cannot_be_one_is_told(url: str, provider: str) -> None:
         Status(code=401, message=f"Incorrect API key provided: {KEY}", within=True),
     ],
 )
-async def test_no_traceback_shows_the_key(step: Step, rig: MakeRig) -> None:
+async def test_no_traceback_shows_the_key(step: Step, rig: MakeRig, call: Call) -> None:
     made = rig([step], policy=RetryPolicy(attempts=1))
     with pytest.raises(errors.ProviderError) as caught:
-        await made.complete(made.call)
+        await made.complete(call)
     assert KEY not in "".join(traceback.format_exception(caught.value))
     assert KEY not in repr(caught.value.details)
     assert KEY not in repr(ProviderOptions(api_key=KEY))

@@ -35,7 +35,7 @@ from posology.types import DECLINE, Call, JobState, Stage
 from prompts.answer import AnswerReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Local, Wires, reply
-from tests.support.commands import Cli, published
+from tests.support.commands import Cli, flat, published
 from tests.support.replies import in_form
 from tests.support.situations import Library
 from tests.unit.policies.tables import table
@@ -308,7 +308,7 @@ def test_a_job_tells_why(cli: Cli, batch: tuple[str, list[JobOutput]]) -> None:
     _, jobs = batch
     by_kind = {kind.name: job for kind, job in zip(KINDS, jobs, strict=True)}
     said = {
-        name: _flat(cli("jobs", "show", job.id, "--why").stdout) for name, job in by_kind.items()
+        name: flat(cli("jobs", "show", job.id, "--why").stdout) for name, job in by_kind.items()
     }
     assert "3. passages 1 to 8" in said["escalated"]
     assert "gave no answer, too, so the policy decided again" in said["escalated"]
@@ -356,7 +356,3 @@ def test_what_comes_from_outside_cannot_move_the_cursor(
     why_job(Console(file=out, width=120), told)
     assert "\x1b" not in out.getvalue()
     assert "[bold]x[/bold]" in out.getvalue()
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())

@@ -24,7 +24,7 @@ from posology.published.money import SpendOutput
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import Grouping
-from tests.support.commands import Cli, published
+from tests.support.commands import Cli, flat, published
 from tests.support.traffic import Told, Traffic
 
 YEAR = Period(since=date(2026, 1, 1), until=date(2026, 12, 31))
@@ -261,10 +261,6 @@ def tamper(redis_url: str, tenant: str) -> None:
         await redis.aclose()
 
     anyio.run(work)
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_the_command_tells_what_was_spent(cli: Cli, redis_url: str, tenant: str) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from orchestrator.question.decider import remaining_budget
 from orchestrator.question.machine import RemainingBudget
 from posology.budget.ledger.base import nano
-from posology.errors import HeadroomReserved, NothingAffordable
+from posology.errors import HeadroomReserved
 from posology.llm.accounting import Account
 from posology.store import keys
 from posology.testing.model import ScriptedModel
@@ -80,26 +80,6 @@ def holds(decision: Decision, step: Step) -> None:
     assert all(offer.worst > step.cap for offer in decision.offers if not offer.fits)
     assert "briefcontext" in decision.reason or step.dose == BRIEF
     assert decision.features["preflight.iou_3"] == 0
-
-
-async def test_eleven_caps_in_this_process() -> None:
-    steps = await falling()
-    assert len(steps) == 11
-    for step in steps:
-        run = InProcess(model=scripted(), cap=step.cap)
-        if step.dose == DECLINED:
-            with pytest.raises(NothingAffordable) as caught:
-                await run.ask()
-            assert caught.value.remaining == step.cap
-            assert caught.value.cheapest == await price(STEPS[-1])
-            assert f"${caught.value.cheapest:f}" in str(caught.value)
-            assert not run.model.calls
-        else:
-            report = await run.ask()
-            holds(report.decision, step)
-            assert report.outcome.strategy == step.dose.strategy
-            assert run.model.calls
-        run.check()
 
 
 async def test_whom_a_rewriter_is_too_dear_for_gets_the_passages_whole() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +22,7 @@ from posology.llm.calls import Caller, ReplyProgress
 from posology.llm.providers.places import Allowance
 from posology.llm.providers.table import Telling
 from posology.llm.retry import RetryPolicy
-from posology.llm.stack import build
-from posology.seams import Complete, Send
+from posology.seams import Send
 from posology.testing import (
     Broken,
     Faults,
@@ -33,11 +33,11 @@ from posology.testing import (
     Step,
     StubProvider,
     Vectors,
-    by_bytes,
 )
 from posology.types import Call, Finish, Stage, Usage
 from tests.support.calls import ASKED, call_to
 from tests.support.clouds import KEY, adapter_to
+from tests.support.rigs import Rig, rigs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]
 
@@ -61,38 +61,15 @@ def a_call(provider: str, **more: Any) -> Call:
     return call_to(MODELS[provider], f"{ASKED} " * 40, **{"max_tokens": 200, **more})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rig:
-    stub: StubProvider
-    adapter: Any
-    complete: Complete
-    account: Account
-
-    @property
-    def sent(self) -> list[dict[str, Any]]:
-        return [request.json for request in self.stub.requests]
-
-
 @pytest.fixture
 async def rig() -> AsyncIterator[Callable[..., Rig]]:
-    stubs, adapters = [], []
+    async with rigs() as made:
 
-    def make(provider: str, *script: Step, policy: RetryPolicy = QUICK, **options: Any) -> Rig:
-        stub = StubProvider(script).__enter__()
-        stubs.append(stub)
-        adapter = adapter_to(provider, stub, **options)
-        adapters.append(adapter)
-        account = Account()
-        complete = build(
-            adapter, journal=account, prices=FlatPrices(), bound=by_bytes, retry=policy
-        )
-        return Rig(stub=stub, adapter=adapter, complete=complete, account=account)
+        def make(provider: str, *script: Step, policy: RetryPolicy = QUICK, **options: Any) -> Rig:
+            to = partial(adapter_to, provider, **options)
+            return made(to, script, prices=FlatPrices(), retry=policy)
 
-    yield make
-    for adapter in adapters:
-        await adapter.aclose()
-    for stub in stubs:
-        stub.__exit__(None, None, None)
+        yield make
 
 
 @everyone

@@ -40,3 +40,8 @@ def published(result: Result, name: str) -> Any:
     out = json.loads(result.stdout)
     jsonschema.validate(out, json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8")))
     return out
+
+
+def flat(text: str) -> str:
+    """The words of a text in one line, without the frames of a terminal."""
+    return " ".join(text.replace("│", " ").split())
