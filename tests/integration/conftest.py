@@ -31,6 +31,7 @@ from posology.store.connection import connect
 from tests.integration.jobs_store.helpers import Bench, open_bench
 from tests.support.commands import Cli, command_line
 from tests.support.console_bench import CONSOLE_KEY, Console, open_console
+from tests.support.desk import Desk, open_desk
 
 # what the machine's own comparisons say of a difference
 pytest.register_assert_rewrite("tests.integration.jobs_store.machine")
@@ -123,6 +124,13 @@ async def chief(visitor: Console) -> Console:
     """The console, after the operator has signed in."""
     await visitor.sign_in(CONSOLE_KEY)
     return visitor
+
+
+@pytest.fixture
+async def desk(redis_url: str, tenant: str) -> AsyncIterator[Desk]:
+    """Webhooks of the tenant, and who receives them."""
+    async with open_desk(redis_url, tenant) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from posology.errors import (
     ProviderUnreachable,
 )
 from posology.store.connection import connect
-from posology.types import BatchState, Form, Grouping, JobState
+from posology.types import Form, JobState
 from tests.integration.conftest import Finish, Served
 
 pytestmark = pytest.mark.anyio
@@ -179,15 +178,6 @@ async def test_the_services_errors_are_the_same_here(served: Served, tenant: str
         assert gone.value.batch == "batch_1"
 
 
-async def test_jobs_come_page_by_page(served: Served, tenant: str) -> None:
-    async with Client(served.url, tenant=tenant) as client:
-        made = [(await client.submit(f"{i}?")).id for i in range(5)]
-        await client.cancel(made[1])
-        assert [job.id async for job in client.jobs(page=2)] == made[::-1]
-        cancelled = client.jobs(state=JobState.CANCELLED)
-        assert [job.id async for job in cancelled] == [made[1]]
-
-
 async def test_a_batch_goes_out_as_file_or_rows_and_comes_back_in_order(
     served: Served, redis_url: str, tenant: str, finish: Finish, tmp_path: Path
 ) -> None:
@@ -219,25 +209,6 @@ async def test_a_batch_goes_out_as_file_or_rows_and_comes_back_in_order(
             await client.submit_batch(tmp_path / "none.jsonl")
 
 
-async def test_batches_are_listed_and_cancelled(
-    served: Served, redis_url: str, tenant: str, finish: Finish
-) -> None:
-    rows = [{"question": f"Is it {i}?"} for i in range(3)]
-    async with (
-        opened(redis_url) as store,
-        Client(served.url, tenant=tenant, transport=Flaky(4)) as client,
-    ):
-        made = [(await client.submit_batch(rows)).id for _ in range(3)]
-        await finish(store, tenant)
-        cancelled = await client.cancel_batch(made[0])
-        assert cancelled.states == {JobState.SUCCEEDED: 1, JobState.CANCELLED: 2}
-        assert sorted([one.id async for one in client.batches(page=2)]) == sorted(made)
-        found = [one async for one in client.batches(state=BatchState.CANCELLED)]
-        assert found == [cancelled]
-        with pytest.raises(BatchNotFound):
-            await client.cancel_batch("batch_1")
-
-
 async def test_a_question_is_asked_and_answered_in_one_call(
     served: Served, redis_url: str, tenant: str, finish: Finish
 ) -> None:
@@ -263,17 +234,3 @@ async def test_a_question_is_asked_and_answered_in_one_call(
                 assert found[0].status == "refused"
             else:
                 assert type(found[0]) is ProviderUnreachable
-
-
-async def test_spending_is_reported(
-    served: Served, redis_url: str, tenant: str, finish: Finish
-) -> None:
-    async with opened(redis_url) as store, Client(served.url, tenant=tenant) as client:
-        await client.submit(QUESTION)
-        await finish(store, tenant)
-        spent = await client.spend(by=Grouping.MODEL)
-        assert spent.tenant == tenant
-        assert spent.by is Grouping.MODEL
-        with pytest.raises(InvalidQuery) as far:
-            await client.spend(since=date(2000, 1, 1))
-        assert far.value.field == "since"

@@ -465,60 +465,39 @@ async def test_the_literature_is_shown_and_quotes_are_marked_in_it(
             assert ("<html" in reply.text) == (not headers)
 
 
-async def test_operators_see_tenants_end_their_keys_and_see_workers(
-    redis: Redis, redis_url: str, tenant: str
+async def test_a_tenant_opens_no_page_of_operators(user: Console, tenant: str) -> None:
+    for path in (
+        "tenants", f"tenants/{tenant}", f"tenants/{tenant}b", "workers", "reconciliations", "reconciliations/a.json",
+        "compare/a", "compare/a/figures/grades.svg",
+    ):  # fmt: skip
+        assert (await user.http.get(f"/console/{path}")).status_code == 403
+    given = {"form_token": token(await user.http.get("/console/jobs")), "to": "disabled"}
+    for change in ("rotate", "switch", "limits", "revoke", "audit"):
+        reply = await user.http.post(f"/console/tenants/{tenant}/{change}", data=given)
+        assert reply.status_code == 403
+    made = await user.http.post("/console/tenants", data={**given, "name": f"{tenant}c"})
+    assert made.status_code == 403
+
+
+async def test_operators_see_tenants_and_workers(
+    chief: Console, redis: Redis, redis_url: str, tenant: str
 ) -> None:
-    async with (
-        open_console(redis, redis_url, tenant) as b,
-        open_console(redis, redis_url, f"{tenant}b") as theirs,
-    ):
-        await theirs.sign_in()
-        good = token(await theirs.http.get("/console/jobs"))
-        closed = (
-            "tenants",
-            f"tenants/{tenant}",
-            f"tenants/{tenant}b",
-            "workers",
-            "reconciliations",
-        )
-        for path in (
-            *closed,
-            "reconciliations/a.json",
-            "compare/a",
-            "compare/a/figures/grades.svg",
-        ):
-            assert (await theirs.http.get(f"/console/{path}")).status_code == 403
-        for change in ("rotate", "switch", "limits", "revoke", "audit"):
-            given = {"form_token": good, "to": "disabled"}
-            reply = await theirs.http.post(f"/console/tenants/{tenant}/{change}", data=given)
-            assert reply.status_code == 403
-        given = {"form_token": good, "name": f"{tenant}c"}
-        assert (await theirs.http.post("/console/tenants", data=given)).status_code == 403
-        assert (await b.sign_in(CONSOLE_KEY)).headers["location"] == "/console"
-        assert (await b.http.get("/console")).headers["location"] == "/console/tenants"
-        await redis.zadd(keys.WORKERS, {"host:1": 1.0})
-        for path in ("tenants", f"tenants/{tenant}b", "workers"):
-            check(await b.http.get(f"/console/{path}"))
-        assert "silent" in (await b.http.get("/console/workers")).text
-        assert f"{tenant}b" in (await b.http.get("/console/tenants")).text
-        page = await b.http.get(f"/console/tenants/{tenant}b")
-        assert theirs.issued.key not in page.text
-        given = {"form_token": token(page), "grace": "0"}
-        new = await b.http.post(f"/console/tenants/{tenant}b/rotate", data=given)
-        found = re.search(r"psl_[0-9a-f]{16}_[0-9a-f]{48}", new.text)
-        assert found is not None
-        assert (await theirs.http.get("/console/jobs")).status_code == 303
-        assert (await theirs.sign_in(found[0])).status_code == 303
-        given |= {"to": "disabled"}
-        assert (
-            await b.http.post(f"/console/tenants/{tenant}b/switch", data=given)
-        ).status_code == 303
-        assert (await theirs.http.get("/console/jobs")).status_code == 303
-        assert (
-            await b.http.post(f"/console/tenants/{tenant}b/rotate", data=given | {"grace": "1"})
-        ).status_code == 422
-        assert (await b.http.get("/console/tenants/no-such-tenant")).status_code == 404
-        assert (await b.http.get("/console/tenants?cursor=x")).status_code == 422
+    assert (await chief.http.get("/console")).headers["location"] == "/console/tenants"
+    await redis.zadd(keys.WORKERS, {"host:1": 1.0})
+    for path in ("tenants", f"tenants/{tenant}", "workers"):
+        check(await chief.http.get(f"/console/{path}"))
+    assert "silent" in (await chief.http.get("/console/workers")).text
+    assert tenant in (await chief.http.get("/console/tenants")).text
+    page = await chief.http.get(f"/console/tenants/{tenant}")
+    assert chief.issued.key not in page.text
+    given = {"form_token": token(page), "to": "disabled", "grace": "1"}
+    switched = await chief.http.post(f"/console/tenants/{tenant}/switch", data=given)
+    assert switched.status_code == 303
+    assert (await TenantStore(redis, redis_url).get(tenant)).disabled
+    wrong = await chief.http.post(f"/console/tenants/{tenant}/rotate", data=given)
+    assert wrong.status_code == 422
+    assert (await chief.http.get("/console/tenants/no-such-tenant")).status_code == 404
+    assert (await chief.http.get("/console/tenants?cursor=x")).status_code == 422
 
 
 async def test_tenants_are_read_some_at_a_time(redis: Redis, redis_url: str, tenant: str) -> None:

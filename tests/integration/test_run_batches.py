@@ -219,9 +219,11 @@ async def test_calls_wait_while_others_have_reserved_the_rest(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("days", [False, True])
 async def test_a_run_that_is_interrupted_finds_its_batches_again(
-    ledger: RedisLedger, tmp_path: Path
+    ledger: RedisLedger, tmp_path: Path, days: bool
 ) -> None:
+    """Patience with a batch that has no end is none with one that ended while no process ran."""
     # batches end at the test's word
     book = BatchBook(answer, BatchFaults(polls=None))
     calls = [a_call(n) for n in range(6)]
@@ -235,36 +237,17 @@ async def test_a_run_that_is_interrupted_finds_its_batches_again(
             group.cancel_scope.cancel()
         assert not rig.bought
         assert journal_path(rig.path).exists()
-        book.faults = replace(book.faults, polls=1)
-        await rig.run(calls)
-    assert len(book.batches) == 2
-    assert set(answered(book).values()) == {1}
-    assert (await total(ledger)) == (rig.spent, NOTHING)
-    assert not journal_path(rig.path).exists()
-
-
-@pytest.mark.anyio
-async def test_a_run_that_resumes_after_days_reads_what_it_paid_for(
-    ledger: RedisLedger, tmp_path: Path
-) -> None:
-    """Patience with a batch that has no end is none with one that ended while no process ran."""
-    book = BatchBook(answer, BatchFaults(polls=None))
-    calls = [a_call(n) for n in range(6)]
-    with StubProvider(batches=book) as stub:
-        rig = Rig(ledger, stub, tmp_path / "run")
-        async with anyio.create_task_group() as group:
-            group.start_soon(rig.run, calls)
-            with anyio.fail_after(90):
-                while len(book.batches) < 2:  # noqa: ASYNC110 - the stub has no event
-                    await anyio.sleep(0.01)
-            group.cancel_scope.cancel()
-        book.end_all()
-        rig.patience = 0.0
+        if days:
+            book.end_all()
+            rig.patience = 0.0
+        else:
+            book.faults = replace(book.faults, polls=1)
         await rig.run(calls)
     assert len(rig.bought) == 6
     assert len(book.batches) == 2
     assert set(answered(book).values()) == {1}
     assert (await total(ledger)) == (rig.spent, NOTHING)
+    assert not journal_path(rig.path).exists()
 
 
 KILLS: dict[str, Callable[[str, BatchBook], bool]] = {
