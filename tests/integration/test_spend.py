@@ -14,9 +14,6 @@ import httpx2
 import pytest
 from redis.asyncio import Redis
 
-from orchestrator.api.app import create_app
-from orchestrator.jobs.store import JobStore
-from orchestrator.settings import Settings
 from orchestrator.spending import spend_output
 from posology.budget.spending.figures import Spent, spent, total
 from posology.budget.spending.periods import DAYS, Period
@@ -168,58 +165,48 @@ async def spend_something(redis: Redis, url: str, tenant: str, dollars: str = "0
     await traffic.reserve(nano=2 * 10**9)
 
 
-def client_of(redis: Redis, url: str, tenant: str) -> httpx2.AsyncClient:
-    served = create_app(Settings(), JobStore(redis, url))
-    return httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(served, raise_app_exceptions=False),
-        base_url="http://localhost",
-        headers={"X-Posology-Tenant": tenant},
-    )
-
-
 @pytest.mark.anyio
 async def test_the_api_tells_a_tenant_what_it_spent(
-    redis: Redis, redis_url: str, tenant: str
+    client: httpx2.AsyncClient, redis: Redis, redis_url: str, tenant: str
 ) -> None:
     await spend_something(redis, redis_url, tenant)
-    async with client_of(redis, redis_url, tenant) as client:
-        reply = await client.get("/v1/spend", params={"by": "stage"})
-        assert reply.status_code == 200, reply.text
-        out = SpendOutput.model_validate_json(reply.content)
-        assert (out.tenant, out.by) == (tenant, Grouping.STAGE)
-        assert (out.until - out.since).days == DAYS - 1
-        (group,) = out.groups
-        assert (group.attempts, group.charged_usd, group.unknown_costs) == (1, Decimal("0.25"), 0)
-        assert out.total.charged_usd == group.charged_usd
-        day, month, ever = out.balances
-        assert [day.scope, month.scope, ever.scope] == ["day", "month", "total"]
-        assert (day.cap_usd, day.spent_usd, day.reserved_usd, day.left_usd) == (
-            Decimal(5), Decimal("0.25"), Decimal(2), Decimal("2.75")
-        )  # fmt: skip
-        assert (month.cap_usd, month.left_usd, ever.resets) == (None, None, None)
-        assert day.resets is not None
-        assert day.resets.date() > out.until - timedelta(days=1)
-        far = {"since": "2020-01-01", "until": "2020-12-31"}
-        assert (await client.get("/v1/spend", params=far)).json()["groups"] == []
+    reply = await client.get("/v1/spend", params={"by": "stage"})
+    assert reply.status_code == 200, reply.text
+    out = SpendOutput.model_validate_json(reply.content)
+    assert (out.tenant, out.by) == (tenant, Grouping.STAGE)
+    assert (out.until - out.since).days == DAYS - 1
+    (group,) = out.groups
+    assert (group.attempts, group.charged_usd, group.unknown_costs) == (1, Decimal("0.25"), 0)
+    assert out.total.charged_usd == group.charged_usd
+    day, month, ever = out.balances
+    assert [day.scope, month.scope, ever.scope] == ["day", "month", "total"]
+    assert (day.cap_usd, day.spent_usd, day.reserved_usd, day.left_usd) == (
+        Decimal(5), Decimal("0.25"), Decimal(2), Decimal("2.75")
+    )  # fmt: skip
+    assert (month.cap_usd, month.left_usd, ever.resets) == (None, None, None)
+    assert day.resets is not None
+    assert day.resets.date() > out.until - timedelta(days=1)
+    far = {"since": "2020-01-01", "until": "2020-12-31"}
+    assert (await client.get("/v1/spend", params=far)).json()["groups"] == []
 
 
 @pytest.mark.anyio
 async def test_no_tenant_learns_what_another_spent(
-    redis: Redis, redis_url: str, tenant: str
+    client: httpx2.AsyncClient, redis: Redis, redis_url: str, tenant: str
 ) -> None:
     other = f"{tenant}x"
     await spend_something(redis, redis_url, tenant)
-    async with client_of(redis, redis_url, other) as client:
-        refused = await client.get("/v1/spend", params={"tenant": tenant})
-        assert (refused.status_code, refused.json()["field"]) == (422, "tenant")
-        assert tenant not in refused.text.replace(other, "")
-        for query in ({}, {"by": "model"}):
-            reply = await client.get("/v1/spend", params=query)
-            out = SpendOutput.model_validate_json(reply.content)
-            assert (out.tenant, out.groups, out.total.attempts) == (other, (), 0)
-            assert {balance.tenant for balance in out.balances} == {other}
-            assert all(b.spent_usd == b.reserved_usd == 0 for b in out.balances)
-            assert tenant not in reply.text.replace(other, "")
+    client.headers["X-Posology-Tenant"] = other
+    refused = await client.get("/v1/spend", params={"tenant": tenant})
+    assert (refused.status_code, refused.json()["field"]) == (422, "tenant")
+    assert tenant not in refused.text.replace(other, "")
+    for query in ({}, {"by": "model"}):
+        reply = await client.get("/v1/spend", params=query)
+        out = SpendOutput.model_validate_json(reply.content)
+        assert (out.tenant, out.groups, out.total.attempts) == (other, (), 0)
+        assert {balance.tenant for balance in out.balances} == {other}
+        assert all(b.spent_usd == b.reserved_usd == 0 for b in out.balances)
+        assert tenant not in reply.text.replace(other, "")
 
 
 @pytest.mark.anyio
@@ -234,10 +221,9 @@ async def test_no_tenant_learns_what_another_spent(
     ],
 )
 async def test_bad_parameters_are_told(
-    redis: Redis, redis_url: str, tenant: str, query: dict[str, str], field: str
+    client: httpx2.AsyncClient, query: dict[str, str], field: str
 ) -> None:
-    async with client_of(redis, redis_url, tenant) as client:
-        reply = await client.get("/v1/spend", params=query)
+    reply = await client.get("/v1/spend", params=query)
     assert reply.status_code == 422, reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     found = reply.json()
