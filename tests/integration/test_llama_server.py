@@ -343,15 +343,3 @@ async def test_questions_end_typed_and_are_accounted_for(server: Llama, folder: 
         assert ended.total() == 20
         assert {one.error for one in rig.account.attempts} >= {None, "ContextTooLong"}
         rig.check_books()
-
-
-@pytest.mark.slow
-async def test_a_hundred_questions_end_typed_and_are_accounted_for(
-    server: Llama, folder: Path
-) -> None:
-    async with rigged(server, folder, each=True) as rig:
-        ended = await a_run(rig, 100)
-        assert ended["Refusal"] + ended["Answer"] >= 50
-        assert ended.total() == 100
-        assert {one.error for one in rig.account.attempts} >= {None, "ContextTooLong"}
-        rig.check_books()
