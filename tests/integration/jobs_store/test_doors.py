@@ -61,17 +61,6 @@ def rows(*models: str) -> list[str]:
     return [json.dumps({"question": "Does it help?", "model": model}) for model in models]
 
 
-async def test_a_batch_is_found_by_its_key_when_all_is_spent(bench: Bench) -> None:
-    await limit(bench, day=nano(Decimal("0.2")))
-    made = await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="b")
-    held = await bench.running()
-    await bench.open(held, "a1")
-    await bench.close(held, "a1", cost=Decimal("0.19"))
-    assert (await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="b")).id == made.id
-    with pytest.raises(BudgetExhausted):
-        await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="c")
-
-
 async def test_a_batch_is_let_in_for_the_models_that_are_allowed(bench: Bench) -> None:
     """A cheaper one beside them, which is not, fails by itself."""
     await limit(bench, models="|openai:*|")

@@ -21,13 +21,13 @@ from posology.store import keys
 from posology.types import Decision, Dose, JobState
 from tests.integration.jobs_store.helpers import (
     DIRECT,
-    ERROR,
     RETENTION,
     Bench,
     answer,
     open_bench,
     refused,
 )
+from tests.integration.jobs_store.test_transitions import REACH
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.anyio
@@ -80,15 +80,6 @@ async def test_what_is_said_is_kept_and_learned(bench: Bench) -> None:
     assert await learned(bench) == (summed(0.75),)
 
 
-async def test_said_again_it_takes_the_place_of_what_was_said(bench: Bench) -> None:
-    jobs = [await succeeded(bench, COMPRESSED) for _ in range(2)]
-    await judged_by(bench, jobs[0], 0.75)
-    await judged_by(bench, jobs[1], 1)
-    await judged_by(bench, jobs[0], 0.1)
-    (cell,) = await learned(bench)
-    assert (cell.count, cell.score, cell.shown) == (2, 1_100_000, 500_000)
-
-
 async def test_direct_rag_by_the_table_teaches_it_too(bench: Bench) -> None:
     await judged_by(bench, await succeeded(bench, WHOLLY, shown=None), 0.5)
     assert await learned(bench) == (summed(0.5, keep=1, shown=1),)
@@ -105,35 +96,12 @@ async def test_what_no_table_decided_is_kept_alone(bench: Bench) -> None:
 
 @pytest.mark.parametrize("state", [S for S in JobState if S is not JobState.SUCCEEDED])
 async def test_only_an_answer_is_judged(bench: Bench, state: JobState) -> None:
-    job = await reach(bench, state)
+    job = await REACH[state](bench)
     assert await bench.state(job) is state
     assert await refused(judged_by(bench, job, 1)) is JobNotSucceeded
     # nor by a script that comes late
     assert await bench.store.run("feedback", keys.prefix(bench.tenant), job, "{}", "") == "gone"
     assert (await bench.store.get(job, tenant=bench.tenant)).feedback is None
-
-
-async def reach(bench: Bench, state: JobState) -> str:
-    match state:
-        case JobState.QUEUED:
-            return await bench.submit()
-        case JobState.EXTRACTING:
-            return await bench.extracting()
-        case JobState.REDUCING:
-            return await bench.reducing()
-        case JobState.EXPIRED:
-            job = await bench.submit()
-            bench.clock.forward(1_000)
-            await bench.sweep()
-            return job
-    held = await bench.running()
-    if state in (JobState.CANCELLING, JobState.CANCELLED):
-        await bench.store.cancel(held.unit.job, tenant=bench.tenant)
-    if state is JobState.CANCELLED:
-        await bench.worker().release(held)
-    if state is JobState.FAILED:
-        await bench.worker().fail(held, ERROR)
-    return held.unit.job
 
 
 async def test_a_job_of_nobody_or_of_another_cannot_be_judged(bench: Bench) -> None:

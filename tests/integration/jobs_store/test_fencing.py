@@ -9,7 +9,7 @@ import pytest
 from posology.errors import JobCancelled, JobExpired, JobSuperseded
 from posology.llm.memo import Answered
 from posology.store import keys
-from posology.types import Extraction, JobState, Outcome
+from posology.types import JobState, Outcome
 from tests.integration.jobs_store.helpers import (
     DIRECT,
     ERROR,
@@ -55,22 +55,6 @@ async def test_a_worker_that_was_taken_for_lost_changes_nothing(bench: Bench) ->
     out = await bench.store.get(job, tenant=bench.tenant)
     assert out.result is not None
     assert out.result.answer == "a new one"
-
-
-async def test_a_partition_of_a_worker_that_was_taken_for_lost_does_not_count(
-    bench: Bench,
-) -> None:
-    job = await bench.extracting(2)
-    old = await bench.claimed(job, "extract:0")
-    bench.clock.forward(LEASE)
-    await bench.sweep()
-    new = await bench.claimed(job, "extract:0")
-    with pytest.raises(JobSuperseded):
-        await bench.worker().extracted(old, unread(0))
-    assert await bench.worker().extracted(new, Extraction(partition=0)) == ()
-    progress = (await bench.store.get(job, tenant=bench.tenant)).progress
-    assert progress is not None
-    assert (progress.read, progress.failed) == (1, 0)
 
 
 async def test_what_an_old_run_holds_is_nothing_to_the_next(bench: Bench) -> None:
@@ -222,13 +206,6 @@ async def test_an_opening_whose_reply_was_lost_is_not_sent_later(bench: Bench, e
     assert out.spending.attempts == ()
     assert out.unknown_costs == 0
     assert await _open(bench, held) == set()
-
-
-async def test_nothing_is_opened_after_the_deadline(bench: Bench) -> None:
-    held = await bench.running()
-    bench.clock.forward(PATIENCE)
-    with pytest.raises(JobExpired):
-        await bench.open(held, "a")
 
 
 async def test_a_heartbeat_keeps_a_unit_and_tells_of_its_job(bench: Bench) -> None:

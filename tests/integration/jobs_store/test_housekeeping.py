@@ -28,7 +28,6 @@ from tests.integration.jobs_store.local import Gate, model, of, reply, runner
 from workers import tasks
 from workers.app import make_app
 from workers.engine.claims import WorkStore
-from workers.engine.fairness import LEAD
 from workers.engine.maintenance import CALLS, DEPTH, JOBS, Maintenance, units_of
 from workers.engine.runner import Runner
 from workers.engine.units import Unit
@@ -240,26 +239,6 @@ async def test_second_copies_at_the_head_say_nothing(bench: Bench, broker: Broke
     await bench.redis.delete(JOBS)
     await house(bench, broker)._sweep()
     assert broker.sent == [waiting]
-
-
-async def test_the_broker_is_filled_to_a_tenants_share(bench: Bench, broker: Broker) -> None:
-    for _ in range(LEAD + 5):
-        await bench.submit()
-    keeping = house(bench, broker)
-    for _ in range(LEAD + 10):
-        await keeping._dispatch()
-    assert len(broker.sent) == await bench.redis.llen(JOBS) == LEAD < DEPTH
-    # those that wait before the broker end at once when they are cancelled
-    page = await bench.store.page(tenant=bench.tenant, state=JobState.QUEUED, limit=500)
-    left = {job.id for job in page.jobs} - {unit.job for unit in broker.sent}
-    assert len(left) == 5
-    for job in left:
-        out = await bench.store.cancel(job, tenant=bench.tenant)
-        assert out.state is JobState.CANCELLED
-    await bench.redis.delete(JOBS)
-    broker.sent.clear()
-    await keeping._dispatch()
-    assert broker.sent == []
 
 
 async def test_idle_tenants_cost_nothing(bench: Bench, broker: Broker) -> None:

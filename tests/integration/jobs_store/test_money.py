@@ -15,6 +15,7 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import dollars, nano
 from posology.errors import (
+    BudgetError,
     BudgetExhausted,
     HeadroomReserved,
     ModelNotAllowed,
@@ -27,7 +28,7 @@ from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices
 from posology.types import Call, Extraction, JobState, Outcome, Stage, Usage
 from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, request
-from tests.integration.jobs_store.local import Gate, Local, Wires, killed, of, reply, runner
+from tests.integration.jobs_store.local import Gate, Local, Wires, of, reply, runner
 from workers.engine import fairness
 
 pytestmark = pytest.mark.anyio
@@ -140,20 +141,6 @@ async def test_a_job_whose_reduce_cannot_be_paid_for_fails_and_says_what_is_left
     assert again.charged_usd == Decimal(6)
 
 
-async def test_what_a_killed_worker_reserved_is_charged_at_its_bound(bench: Bench) -> None:
-    job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-    gate = Gate(ScriptedModel(reply), holds=of(Stage.ANSWER))
-    local = Local(bench=bench, runner=runner(bench, gate, wires=wires(gate)))
-    await killed(local.until_nothing_is_sent, lambda: gate.until(1))
-    bench.clock.forward(LEASE)
-    await bench.sweep()
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert (out.charged_usd, out.reserved_usd) == (RESERVED, NOTHING)
-    assert out.spending.cost_usd is None
-    assert out.spending.charged_usd == RESERVED
-    assert await money(bench) == (RESERVED, NOTHING)
-
-
 async def test_an_attempt_that_nobody_closed_is_billed_unknown_until_the_truth_comes(
     bench: Bench,
 ) -> None:
@@ -218,45 +205,6 @@ async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench
     assert (out.losses, len(out.spending.attempts)) == (0, 1)
 
 
-async def queued(bench: Bench, count: int) -> None:
-    """Until so many calls wait in the tenant's queue for money."""
-    with anyio.fail_after(90):
-        name = f"{keys.prefix(bench.tenant)}money:queue"
-        while await bench.redis.zcard(name) < count:  # noqa: ASYNC110 - Redis has no event for it
-            await anyio.sleep(0.01)
-
-
-async def test_who_comes_first_is_served_first(bench: Bench) -> None:
-    """A small call that comes later does not overtake a dear one that waits."""
-    await limit(bench, total=Decimal(2))
-    holder = await bench.running()
-    await bench.open(holder, "a1")
-    order: list[str] = []
-
-    async def ask(name: str, bound: int) -> None:
-        class Named(ScriptedModel):
-            async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Any:
-                order.append(name)
-                return await super().__call__(call, attempt_id=attempt_id)
-
-        job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-        unit = await bench.worker().take(bench.tenant)
-        assert unit is not None
-        assert unit.job == job
-        model = Named(reply, usage=CHEAP)
-        wired = Wires(model, prices=PRICES, bound=lambda _: bound)
-        await runner(bench, model, wires=wired).run(unit)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(ask, "dear", 1_499)
-        await queued(bench, 1)
-        group.start_soon(ask, "small", 10)
-        await queued(bench, 2)
-        assert not order
-        await bench.close(holder, "a1", cost=Decimal(0))
-    assert order == ["dear", "small"]
-
-
 async def test_who_is_handed_back_comes_to_the_same_place(bench: Bench) -> None:
     """Else a dear call, for which others have to end, would begin anew each time behind small ones."""
     await limit(bench, total=Decimal("0.0045"))
@@ -292,26 +240,23 @@ async def test_a_partition_that_ends_leaves_no_reservation(bench: Bench) -> None
     assert await money(bench) == (BOUND, NOTHING)
 
 
-async def test_a_tenant_that_is_disabled_spends_nothing_more(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("refusal", "limits"),
+    [
+        (TenantDisabled, {"disabled": "1"}),
+        (ModelNotAllowed, {"models": "|anthropic:*|openai:gpt-4o|"}),
+    ],
+)
+async def test_what_a_tenant_may_not_do_is_refused_at_the_door_and_to_the_worker(
+    bench: Bench, refusal: type[BudgetError], limits: dict[str, str]
+) -> None:
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-    await limit(bench, disabled="1")
+    await limit(bench, **limits)
     model = ScriptedModel(reply)
     out = await Local(bench=bench, runner=runner(bench, model)).finish(job)
     assert out.error is not None
-    assert out.error.type == "TenantDisabled"
-    with pytest.raises(TenantDisabled):
-        await priced(bench).submit(request(), tenant=bench.tenant)
-    assert not model.calls
-
-
-async def test_a_model_that_is_not_allowed_is_not_called(bench: Bench) -> None:
-    job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-    await limit(bench, models="|anthropic:*|openai:gpt-4o|")
-    model = ScriptedModel(reply)
-    out = await Local(bench=bench, runner=runner(bench, model)).finish(job)
-    assert out.error is not None
-    assert out.error.type == "ModelNotAllowed"
-    with pytest.raises(ModelNotAllowed):
+    assert out.error.type == refusal.__name__
+    with pytest.raises(refusal):
         await priced(bench).submit(request(), tenant=bench.tenant)
     assert not model.calls
 
@@ -337,10 +282,14 @@ async def test_who_has_spent_everything_is_refused_at_the_door(bench: Bench) -> 
     rows = [json.dumps({"question": "Does it help?", "model": MODEL})]
     batches = Batches(store, Settings())
     with pytest.raises(BudgetExhausted):
-        await batches.submit(rows, tenant=bench.tenant)
+        await batches.submit(rows, tenant=bench.tenant, key="b")
     await limit(bench, day=Decimal(1))
     assert (await store.submit(request(), tenant=bench.tenant, key="k2")).created
-    assert (await batches.submit(rows, tenant=bench.tenant)).total == 1
+    made = await batches.submit(rows, tenant=bench.tenant, key="b")
+    assert made.total == 1
+    # and a batch, too, is found by its key when all is spent
+    await limit(bench, day=Decimal("0.09"))
+    assert (await batches.submit(rows, tenant=bench.tenant, key="b")).id == made.id
 
 
 async def test_a_job_may_not_cost_more_than_the_tenant_lets_any_job(bench: Bench) -> None:

@@ -104,32 +104,27 @@ async def test_a_version_that_nobody_has_fails_its_job_at_once(bench: Bench) -> 
     assert (out.error.type, out.runs) == ("VersionGone", 1)
 
 
-async def test_where_no_worker_has_an_index_the_job_says_so(bench: Bench) -> None:
-    job = await bench.submit()
+@pytest.mark.parametrize(
+    ("asked", "shelf", "error"),
+    [
+        ({}, NoShelf, ("IndexMissing", 5)),
+        ({"prompts": "0123456789abcdef", "strategy": "direct"}, Shelf, ("PromptsMismatch", 4)),
+    ],
+)
+async def test_where_no_worker_has_what_a_job_needs_the_job_says_so(
+    bench: Bench, asked: dict[str, str], shelf: type[Shelf], error: tuple[str, int]
+) -> None:
+    job = (await bench.store.submit(request(**asked), tenant=bench.tenant)).job
     unit = await bench.worker().take(bench.tenant)
     assert unit is not None
-    blind = runner(bench, model(reply), shelf=NoShelf())
+    blind = runner(bench, model(reply), shelf=shelf())
     for _ in range(RETURNS + 1):
+        assert not (await bench.state(job)).over
         await blind.run(unit)
     out = await bench.store.get(job, tenant=bench.tenant)
     assert out.state is JobState.FAILED
     assert out.error is not None
-    assert (out.error.type, out.error.exit_code) == ("IndexMissing", 5)
-    assert out.spending.attempts == ()
-
-
-async def test_where_no_worker_has_the_templates_the_job_says_so(bench: Bench) -> None:
-    asked = request(prompts="0123456789abcdef", strategy="direct")
-    job = (await bench.store.submit(asked, tenant=bench.tenant)).job
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
-    other = runner(bench, model(reply))
-    for _ in range(RETURNS + 1):
-        assert not (await bench.state(job)).over
-        await other.run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert out.error is not None
-    assert (out.error.type, out.error.exit_code) == ("PromptsMismatch", 4)
+    assert (out.error.type, out.error.exit_code) == error
     assert out.spending.attempts == ()
 
 

@@ -10,12 +10,11 @@ import pytest
 from redis.exceptions import ResponseError
 
 from orchestrator.jobs import scripts
-from posology.errors import JobCancelled, JobFinished, JobNotFailed, JobNotFound, JobSuperseded
+from posology.errors import JobFinished, JobNotFailed, JobNotFound
 from posology.store import keys
-from posology.types import Extraction, JobState
+from posology.types import JobState
 from posology.types.jobs import OVER, TRANSITIONS
 from tests.integration.jobs_store.helpers import (
-    DIRECT,
     ERROR,
     LEASE,
     LOSSES,
@@ -189,14 +188,6 @@ def test_every_step_that_is_allowed_has_a_way() -> None:
     assert allowed == set(WAYS)
 
 
-@pytest.mark.parametrize("state", JobState)
-async def test_every_state_is_reached(bench: Bench, state: JobState) -> None:
-    job = await REACH[state](bench)
-    assert await bench.state(job) is state
-    page = await bench.store.page(tenant=bench.tenant, state=state)
-    assert [one.id for one in page.jobs] == [job]
-
-
 @pytest.mark.parametrize(("old", "new"), WAYS)
 async def test_a_step_is_made_and_told(bench: Bench, old: JobState, new: JobState) -> None:
     job = await REACH[old](bench)
@@ -293,39 +284,3 @@ async def test_more_losses_than_a_unit_bears_fail_the_job(bench: Bench) -> None:
     assert out.error is not None
     assert out.error.type == "WorkerLost"
     assert out.losses == LOSSES + 1
-
-
-async def test_a_cancelled_job_settles_with_its_last_holder(bench: Bench) -> None:
-    job = await bench.extracting(3)
-    held = [await bench.claimed(job, f"extract:{i}") for i in range(2)]
-    await _cancel(bench, job)
-    assert await bench.claim(job, "extract:2") is None
-    with pytest.raises(JobCancelled):
-        await bench.worker().extracted(held[0], Extraction(partition=0))
-    assert await bench.state(job) is S.CANCELLING
-    await bench.worker().release(held[1])
-    assert await bench.state(job) is S.CANCELLED
-
-
-async def test_a_decision_comes_too_late_for_a_cancelled_job(bench: Bench) -> None:
-    held = await bench.running()
-    await _cancel(bench, held.unit.job)
-    with pytest.raises(JobCancelled):
-        await bench.worker().decide(held, DIRECT, calls=1)
-    assert await bench.state(held.unit.job) is S.CANCELLED
-    with pytest.raises(JobSuperseded):
-        await bench.worker().succeed(held, answer())
-
-
-async def test_nothing_is_sent_again_for_a_job_whose_time_is_over(bench: Bench) -> None:
-    held = await bench.running()
-    # lease and deadline end before anybody looks
-    bench.clock.forward(PATIENCE)
-    assert await bench.sweep() == []
-    assert await bench.state(held.unit.job) is S.EXPIRED
-
-
-async def test_a_worker_ends_a_job_whose_deadline_passed(bench: Bench) -> None:
-    held = await bench.running()
-    await bench.worker().fail(held, ERROR, expired=True)
-    assert await bench.state(held.unit.job) is S.EXPIRED

@@ -297,12 +297,6 @@ async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
                    for one, made in zip(planned, adapter.calls, strict=True))  # fmt: skip
 
 
-async def test_without_passages_nothing_is_called() -> None:
-    for dose in DOSES:
-        made = await ESTIMATOR(task([], model=MODELS[0]), dose)
-        assert (made.calls, made.dollars) == (0, Dollars())
-
-
 def nine(model: str = MODELS[0]) -> Task:
     return task([Passage(id=f"t:{i}", text=SENTENCE) for i in range(9)], model=model)
 

@@ -21,14 +21,14 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from orchestrator.cli.output.formats import OutputOptions
-from orchestrator.cli.terminal import show_answer, show_search
+from orchestrator.cli.terminal import show_answer
 from orchestrator.question.passages import SNIPPET, snippet
 from orchestrator.question.report import unread
 from orchestrator.rendering.citations import bibtex, citations, csl, ris
 from orchestrator.rendering.evidence import table
 from orchestrator.rendering.exports import export_answer, export_rows
 from orchestrator.rendering.kinds import Format
-from orchestrator.rendering.markdown import answer_as_markdown, escaped, search_as_markdown
+from orchestrator.rendering.markdown import answer_as_markdown, escaped
 from orchestrator.rendering.sources import answer_text, cited, link, mark, verdict
 from orchestrator.rendering.text import answer_as_text, search_as_text
 from orchestrator.rendering.words import safe
@@ -384,16 +384,6 @@ def test_a_search_shows_a_sentence_of_each_passage_and_says_what_a_missing_place
     assert "> 2" not in unshared
     whole = search_as_text(searched(found("a", dense=1, bm25=1), bm25=("a",)))
     assert "!" not in whole
-
-
-def test_a_terminal_and_markdown_show_the_same_sentence() -> None:
-    out = searched(found("a", dense=1, bm25=None), bm25=("c",))
-    console = Console(file=io.StringIO(), width=80, force_terminal=True)
-    show_search(console, out)
-    assert isinstance(console.file, io.StringIO)
-    assert "It helped." in console.file.getvalue()
-    assert "shares no word" in console.file.getvalue()
-    assert "> It helped." in search_as_markdown(out)
 
 
 @given(
