@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -438,20 +437,6 @@ async def test_a_batch_is_deleted_with_questions_and_replies(provider: str) -> N
         assert not rig.book.batches[batch].results
         # once more: a crash may have come between
         await rig.endpoint.discard(batch, model=rig.model)
-
-
-async def test_a_restarted_provider_knows_its_batches(provider: str, tmp_path: Path) -> None:
-    faults = BatchFaults(polls=2, expired=0.3)
-    first = BatchBook(_live, faults, folder=tmp_path)
-    async with _rig(provider, first) as rig:
-        batch = await rig.create()
-        await rig.endpoint.status(batch, model=rig.model)
-        first.end_all()
-    second = BatchBook(_live, faults, folder=tmp_path)
-    async with _rig(provider, second) as rig:
-        results = await rig.finished(batch)
-        assert set(results) == set(IDS)
-        assert {one for one, result in results.items() if result.completion} == _billed(rig)
 
 
 async def test_errors_of_requests_are_typed(provider: str) -> None:

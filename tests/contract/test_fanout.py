@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -285,10 +286,17 @@ SCRIPTS: dict[str, Callable[[Call], ScriptedReply]] = {
 }
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-@pytest.mark.parametrize("size", [1, 2, 4, 6])
-async def test_the_answers_are_equal(redis_url: str, tenant: str, script: str, size: int) -> None:
-    fields: dict[str, Any] = {**PARTED, "partition_size": size}
+@pytest.mark.parametrize(
+    ("script", "fields"),
+    [
+        *product(SCRIPTS, ({**PARTED, "partition_size": size} for size in (1, 2, 4, 6))),
+        *product(("good", "declined"), ({},)),
+    ],
+    ids=str,
+)
+async def test_the_answers_are_equal(
+    redis_url: str, tenant: str, script: str, fields: dict[str, Any]
+) -> None:
     here = await in_process(model(SCRIPTS[script]), **fields)
     async with open_bench(redis_url, tenant) as bench:
         there = await through_units(bench, 2)(model(SCRIPTS[script]), **fields)
@@ -297,12 +305,3 @@ async def test_the_answers_are_equal(redis_url: str, tenant: str, script: str, s
     assert (there.error is None) == (here.error is None)
     if there.error is not None and here.error is not None:
         assert (there.error.type, there.error.details) == (here.error.type, here.error.details)
-
-
-@pytest.mark.parametrize("script", ["good", "declined"])
-async def test_direct_answers_are_equal(redis_url: str, tenant: str, script: str) -> None:
-    here = await in_process(model(SCRIPTS[script]))
-    async with open_bench(redis_url, tenant) as bench:
-        there = await through_units(bench, 2)(model(SCRIPTS[script]))
-    assert there.content == here.content
-    assert there.calls == here.calls
