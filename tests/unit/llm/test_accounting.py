@@ -404,25 +404,6 @@ async def test_an_account_adds_up(make_call: MakeCall) -> None:
     }
 
 
-async def test_the_limiter_bounds_what_runs_at_a_time(make_call: MakeCall) -> None:
-    running = most = 0
-
-    class Busy:
-        async def __call__(self, call: Call, state: CallState) -> Any:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            await anyio.sleep(0.002)
-            running -= 1
-            return await ScriptedModel(["yes"])(call)
-
-    complete = Limiter(Busy(), places=Places(3))
-    async with anyio.create_task_group() as group:
-        for _ in range(12):
-            group.start_soon(complete, make_call(), CallState())
-    assert most == 3
-
-
 @pytest.mark.parametrize("tier", ["standard", "batch"])
 async def test_what_a_call_writes_to_a_cache_is_reserved(make_call: MakeCall, tier: Tier) -> None:
     call = make_call(model="anthropic:claude-sonnet-4-5", cached=(10,))

@@ -6,25 +6,12 @@ import pytest
 
 from posology.errors import ProviderOverloaded
 from posology.llm.accounting import Account
-from posology.llm.calls import CallState
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.testing import FlatPrices, ScriptedModel
 from posology.types import Call
 
 pytestmark = pytest.mark.anyio
-
-
-def test_a_call_s_input_is_counted_once(make_call: Callable[..., Call]) -> None:
-    counted: list[Call] = []
-
-    def bound(call: Call) -> int:
-        counted.append(call)
-        return 7
-
-    state = CallState()
-    assert [state.input_tokens(make_call(), bound) for _ in range(3)] == [7, 7, 7]
-    assert len(counted) == 1
 
 
 async def test_every_attempt_is_sent_under_its_id_in_the_account(

@@ -69,10 +69,6 @@ def test_partitions_are_as_few_and_as_equal_as_can_be(n: int, size: int) -> None
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_sixteen_by_three() -> None:
-    assert [len(p.excerpts) for p in partition(retrieved(16), 3)] == [3, 3, 3, 3, 2, 2]
-
-
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_partition_holds_something(size: int) -> None:
     with pytest.raises(ValueError, match="at least one"):
@@ -134,11 +130,6 @@ async def test_a_finding_without_a_quote_that_stands_is_dropped_and_counted() ->
     assert extraction.dropped_findings == 2
     assert extraction.dropped_quotes == 4
     assert extraction.notes
-
-
-async def test_a_finding_without_quotes_is_dropped() -> None:
-    extraction = await run(reply(("Bare.", [])), NO)
-    assert (extraction.findings, extraction.dropped_findings) == ((), 1)
 
 
 async def test_of_more_findings_and_quotes_than_allowed_the_first_are_kept() -> None:
@@ -204,13 +195,6 @@ async def test_a_failed_call_is_a_result(error: BaseException, failure: Failure)
 async def test_what_is_no_failure_of_the_call_passes_through(error: Exception) -> None:
     with pytest.raises(type(error)):
         await run(error, NO)
-
-
-async def test_cancellation_passes_through() -> None:
-    slow = Structured(ScriptedModel([reply(found=False)], latency=10.0))
-    with anyio.move_on_after(0.05) as scope:
-        await extract(asked(NO), slow)
-    assert scope.cancelled_caught
 
 
 async def test_a_safety_refusal_is_not_nothing_found() -> None:

@@ -30,7 +30,6 @@ from prompts.answer import AnswerReply
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 from strategies.ladder import Ladder, step_tasks
-from tests.support.compression import compressible
 from tests.support.guess import GUESS
 from tests.support.rewriters import Stated
 from tests.support.tasks import task_of
@@ -168,22 +167,6 @@ async def test_of_answers_without_a_standing_quote_the_last_is_given() -> None:
     assert not any("None of its quotes could be verified" in note for note in answer.notes)
 
 
-async def test_a_rung_has_the_usage_of_its_call() -> None:
-    model = ScriptedModel(
-        [
-            Completion(
-                text=REFUSED.model_dump_json(),
-                usage=usage,
-                finish=Finish.STOP,
-                served_model="test",
-            )
-            for usage in (Usage(input=20, output=3), None)
-        ]
-    )
-    refusal = await climb(model, (2, 4))
-    assert [r.usage for r in refusal.rungs] == [Usage(input=20, output=3), None]
-
-
 async def test_an_unknown_usage_stays_unknown_whatever_else_a_rung_calls() -> None:
     class Twice(Direct):
         async def __call__(self, task: Task, complete: object) -> Answer | Refusal:
@@ -311,16 +294,6 @@ async def test_its_rungs_keep_the_rankings_of_the_whole_retrieval() -> None:
         assert one.retrieval.bm25_rerank is asked.retrieval.bm25_rerank
 
 
-async def test_the_same_task_is_the_same_calls() -> None:
-    """What a redelivered job replays from."""
-    runs = []
-    for _ in range(2):
-        model = ScriptedModel(told_by(11))
-        outcome = await climb(model)
-        runs.append((model.calls, outcome))
-    assert runs[0] == runs[1]
-
-
 async def test_a_safety_refusal_ends_it_and_never_becomes_an_answer() -> None:
     def filtered(_: Call) -> Completion:
         return Completion(
@@ -333,41 +306,6 @@ async def test_a_safety_refusal_ends_it_and_never_becomes_an_answer() -> None:
     assert "safety" in refusal.reason
     # it says nothing of the passages, so more of them are of no use
     assert len(model.calls) == 1
-
-
-async def test_it_can_be_cancelled() -> None:
-    with anyio.move_on_after(0.05) as scope:
-        await climb(ScriptedModel(lambda _: REFUSED, latency=10.0))
-    assert scope.cancelled_caught
-
-
-async def test_compressed_rag_climbs_as_direct_does() -> None:
-    texts = [f"Drug {i} lowered mortality by {i}%. It was tolerated well." for i in range(8)]
-    retrieval = compressible(texts)
-    asked = Task(
-        query=retrieval.query,
-        retrieval=retrieval,
-        model="openai:test",
-        max_tokens=300,
-        quotes="copied",
-    )
-
-    def answer(call: Call) -> AnswerReply:
-        shown = [excerpt.passage.id for excerpt in call.excerpts]
-        if "t:3" not in shown:
-            return REFUSED
-        excerpt = call.excerpts[shown.index("t:3")]
-        quote = excerpt.sentences[0].of(excerpt.passage.text)
-        return reply("It did.", (f"P{shown.index('t:3') + 1}", quote))
-
-    model = ScriptedModel(answer)
-    outcome = await Ladder(CompressedRag(keep=1.0), rungs=(2, 4, 8))(asked, Structured(model))
-    assert isinstance(outcome, Answer)
-    assert outcome.strategy == "compressed"
-    assert [(r.passages, r.refused) for r in outcome.rungs] == [(2, True), (4, False)]
-    assert {call.strategy for call in model.calls} == {"compressed"}
-    (citation,) = outcome.citations
-    assert texts[3][citation.start : citation.end] == citation.quote
 
 
 async def test_a_rung_of_which_compression_leaves_nothing_costs_nothing() -> None:
