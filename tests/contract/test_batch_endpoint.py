@@ -33,7 +33,6 @@ from posology.errors import (
 from posology.llm.providers.batches.base import APPEARS
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.providers.vectors import unpack
-from posology.query import make_query
 from posology.seams.batches import BatchEndpoint, BatchFate, BatchLine, BatchResult
 from posology.testing import (
     BatchBook,
@@ -45,7 +44,8 @@ from posology.testing import (
     StubProvider,
     Vectors,
 )
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from posology.types import Call, Completion, Finish, Stage, Usage
+from tests.support.calls import CALL, a_call, asks
 
 pytestmark = pytest.mark.anyio
 
@@ -80,18 +80,13 @@ class Rig:
         return self.stub.batches
 
     def call(self, words: str = "Does it work?", **changed: Any) -> Call:
-        system = Message(role=Role.SYSTEM, content="Answer.")
-        fields: dict[str, Any] = {
-            "stage": Stage.ANSWER,
+        given = {
             "model": self.model,
-            "query": make_query("Does it work?"),
-            "excerpts": (),
-            "messages": (system, Message(role=Role.USER, content=words)),
-            "prompt": PromptId(name="answer", digest="0"),
-            "max_tokens": 100,
+            "messages": (CALL.messages[0], *asks(words)),
             "tier": "batch",
+            "max_tokens": 100,
         }
-        return Call(**fields | changed)
+        return a_call(**given | changed)
 
     def lines(self, count: int = len(IDS)) -> dict[str, BatchLine]:
         return {one: self.endpoint.line(self.call(f"Row {one}?")) for one in IDS[:count]}

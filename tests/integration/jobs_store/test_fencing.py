@@ -9,9 +9,8 @@ import pytest
 from posology.errors import JobCancelled, JobExpired, JobSuperseded
 from posology.llm.memo import Answered
 from posology.store import keys
-from posology.types import JobState, Outcome
+from posology.types import Outcome
 from tests.integration.jobs_store.helpers import (
-    DIRECT,
     ERROR,
     LEASE,
     PARTED,
@@ -206,32 +205,6 @@ async def test_an_opening_whose_reply_was_lost_is_not_sent_later(bench: Bench, e
     assert out.spending.attempts == ()
     assert out.unknown_costs == 0
     assert await _open(bench, held) == set()
-
-
-async def test_a_heartbeat_keeps_a_unit_and_tells_of_its_job(bench: Bench) -> None:
-    held = await bench.running()
-    for _ in range(5):
-        bench.clock.forward(LEASE - 1)
-        assert await bench.worker().heartbeat([held]) == {held: "ok"}
-        assert await bench.sweep() == []
-    await bench.store.cancel(held.unit.job, tenant=bench.tenant)
-    assert await bench.worker().heartbeat([held]) == {held: "cancelling"}
-    await bench.worker().fail(held, ERROR)
-    assert await bench.state(held.unit.job) is JobState.CANCELLED
-
-
-async def test_what_is_handed_back_is_sent_again_at_once_and_is_no_loss(bench: Bench) -> None:
-    held = await bench.running()
-    await bench.open(held, "a")
-    await bench.worker().release(held)
-    await bench.worker().release(held)
-    units = await bench.worker().sweep(bench.tenant, jobs_before=1, calls_before=1)
-    assert units == [held.unit]
-    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
-    assert out.losses == 0
-    assert [a.outcome for a in out.spending.attempts] == [Outcome.LOST]
-    with pytest.raises(JobSuperseded):
-        await bench.worker().decide(held, DIRECT, calls=1)
 
 
 async def _open(bench: Bench, held: ClaimedUnit) -> set[str]:

@@ -23,7 +23,6 @@ from posology.llm.memo import call_key
 from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
-from posology.query import make_query
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import (
     Attempt,
@@ -32,11 +31,10 @@ from posology.types import (
     Finish,
     Opening,
     Outcome,
-    PromptId,
-    Stage,
     Tier,
     Usage,
 )
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
 
@@ -325,18 +323,6 @@ async def test_what_is_cancelled_before_it_is_sent_costs_nothing(make_call: Make
     )
 
 
-def _call(n: int) -> Call:
-    return Call(
-        stage=Stage.EXTRACT,
-        model="openai:m",
-        query=make_query("Why?"),
-        excerpts=(),
-        messages=(),
-        prompt=PromptId(name="p", digest="0" * 16),
-        max_tokens=n,
-    )
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(1, 4))
 def test_concurrent_retried_calls_are_numbered_each_on_its_own(
     failures: list[int], places: int
@@ -369,7 +355,7 @@ def test_concurrent_retried_calls_are_numbered_each_on_its_own(
         )
         async with anyio.create_task_group() as group:
             for n in range(1, len(failures) + 1):
-                group.start_soon(complete, _call(n))
+                group.start_soon(complete, a_call(max_tokens=n))
 
     anyio.run(run)
     numbers = {mark: a.call for mark, a in zip(marks, account.attempts, strict=True)}

@@ -147,13 +147,6 @@ async def test_a_wait_beyond_the_deadline_fails_at_once_with_the_original_error(
     assert time.slept == []
 
 
-async def test_waits_add_up_to_less_than_the_deadline(make_call: MakeCall, time: Time) -> None:
-    model = ScriptedModel(lambda _: fails(retry_after=3.0))
-    with pytest.raises(errors.ProviderOverloaded):
-        await retrying(model, time, attempts=99, deadline=10.0)(make_call())
-    assert time.slept == [3.0, 3.0, 3.0]
-
-
 @given(
     waits=st.lists(st.none() | st.floats(0, 50), min_size=1, max_size=12),
     draw=st.floats(0, 1, exclude_max=True),
