@@ -13,9 +13,8 @@ from redis.asyncio import Redis
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from posology.errors import PosologyError
-from posology.published.answers import AskOutput, Status
-from posology.published.calls import ErrorBody, Spending
-from posology.published.decisions import DecisionOutput
+from posology.published.answers import AskOutput
+from posology.published.calls import ErrorBody
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import (
@@ -27,7 +26,6 @@ from posology.types import (
     Extraction,
     Failure,
     Finish,
-    Form,
     JobState,
     Opening,
     Outcome,
@@ -37,6 +35,7 @@ from posology.types import (
     Stage,
     Usage,
 )
+from tests.support.answers import an_answer
 from workers.engine.claims import WorkStore
 from workers.engine.journal import JobJournal
 from workers.engine.units import ANSWER, ClaimedUnit, Unit
@@ -243,33 +242,7 @@ def completion(text: str = "{}") -> Completion:
 
 def answer(text: str = "It helps.") -> AskOutput:
     """A result; which, its text tells."""
-    return AskOutput(
-        status=Status.UNSUPPORTED,
-        question="Does it help?",
-        form=Form.FREE,
-        model=MODEL,
-        answer=text,
-        choice=None,
-        refusal=None,
-        evidence=(),
-        dropped_quotes=0,
-        notes=(),
-        conflicts=(),
-        coverage=None,
-        strategy="direct",
-        decision=DecisionOutput.of(DIRECT),
-        spending=Spending(
-            attempts=(),
-            usage=Usage(),
-            usage_complete=True,
-            cost_usd=Decimal(0),
-            charged_usd=Decimal(0),
-        ),
-        retrieved=(),
-        index="none",
-        retrieval_seconds=0.0,
-        seconds=0.0,
-    )
+    return an_answer(answer=text)
 
 
 async def refused(operation: Any) -> type[PosologyError] | None:

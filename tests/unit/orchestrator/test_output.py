@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ from posology.published.answers import (
     Source,
     Status,
 )
-from posology.published.calls import ErrorBody, Spending
+from posology.published.calls import ErrorBody
 from posology.published.decisions import DecisionOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import Found, SearchOutput
@@ -51,14 +50,13 @@ from posology.types import (
     Backing,
     Coverage,
     Dose,
-    Form,
     JobState,
     Passage,
     Retrieved,
     Rule,
     Rung,
-    Usage,
 )
+from tests.support.answers import an_answer
 
 WORDS = st.text(
     st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=40
@@ -90,29 +88,12 @@ ONE, TWO, THREE = source("pmid:1"), source("pmid:2", pmid="2"), source("pmid:3",
 def answer(**given: Any) -> AskOutput:
     fields: dict[str, Any] = {
         "status": Status.ANSWERED,
-        "question": "Does it?",
-        "form": Form.FREE,
         "model": "openai:x",
         "answer": "It does [pmid:2]. Others say so [pmid:1; pmid:3], [sic].",
-        "choice": None,
-        "refusal": None,
         "evidence": (quote(TWO, 10, "It did."), quote(ONE, 20, "Yes."), quote(TWO, 40, "Again.")),
-        "dropped_quotes": 0,
-        "notes": (),
-        "conflicts": (),
-        "coverage": None,
-        "strategy": "direct",
-        "decision": DecisionOutput(dose=Dose(strategy="direct"), policy="p", reason="r"),
-        "spending": Spending(
-            attempts=(), usage=Usage(), usage_complete=True, cost_usd=Decimal(0),
-            charged_usd=Decimal(0),
-        ),
         "retrieved": tuple(map(ranked, (ONE, TWO, THREE))),
-        "index": "i@1",
-        "retrieval_seconds": 0.0,
-        "seconds": 0.0,
-    }  # fmt: skip
-    return AskOutput(**fields | given)
+    }
+    return an_answer(**fields | given)
 
 
 def test_the_answer_and_its_sources_have_one_numbering() -> None:
