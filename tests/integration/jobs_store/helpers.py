@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from redis.asyncio import Redis
 
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
+from posology.budget.ledger.base import nano
 from posology.errors import PosologyError
 from posology.published.answers import AskOutput
 from posology.published.calls import ErrorBody
@@ -88,6 +89,22 @@ class Bench:
     async def submit(self, *, key: str | None = None, question: str = "Does it help?") -> str:
         asked = request(question)
         return (await self.store.submit(asked, tenant=self.tenant, key=key)).job
+
+    async def sent(self, **fields: Any) -> Unit:
+        """Submit a job, and take it as the next to be sent."""
+        await self.store.submit(request(**fields), tenant=self.tenant)
+        return await self.next()
+
+    async def next(self) -> Unit:
+        unit = await self.worker().take(self.tenant)
+        assert unit is not None
+        return unit
+
+    async def limit(self, **limits: Decimal | str | int) -> None:
+        """Set limits of the tenant; dollars as decimals."""
+        given = {k: nano(v) if isinstance(v, Decimal) else v for k, v in limits.items()}
+        record = f"{keys.prefix(self.tenant)}tenant"
+        await self.redis.hset(record, mapping=cast("dict[Any, Any]", given))
 
     async def state(self, job: str) -> JobState:
         return await self.store.state(job, tenant=self.tenant)
@@ -218,21 +235,15 @@ def opening(held: ClaimedUnit, attempt: str, *, key: str | None = None) -> Openi
 
 
 def ended(opened: Opening, outcome: Outcome, cost: Decimal | None) -> Attempt:
-    return Attempt(
-        id=opened.id,
+    return Attempt.of(
+        opened,
         call=1,
-        attempt=1,
-        stage=opened.stage,
-        model=opened.model,
-        prompt=opened.prompt,
         outcome=outcome,
         error=None if outcome is Outcome.OK else "ProviderTimeout",
         usage=None if cost is None else Usage(input=10, output=1),
         cost=cost,
-        started=opened.started,
         latency=0.5,
         request_id=None,
-        reserved=opened.reserved,
     )
 
 

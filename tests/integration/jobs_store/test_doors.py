@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from decimal import Decimal
-from typing import Any
 
 import anyio
 import pytest
@@ -13,9 +12,7 @@ import pytest
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
-from posology.budget.ledger.base import nano
 from posology.errors import BudgetExhausted, ModelNotAllowed
-from posology.store import keys
 from posology.testing.prices import FlatPrices
 from posology.types import Tier
 from tests.integration.jobs_store.helpers import BOUND, ERROR, MODEL, Bench, request
@@ -52,24 +49,19 @@ def batches(bench: Bench) -> Batches:
     return Batches(JobStore(bench.redis, bench.url, clock=bench.clock, prices=prices), Settings())
 
 
-async def limit(bench: Bench, **fields: str | int) -> None:
-    mapping: Any = fields
-    await bench.redis.hset(f"{keys.prefix(bench.tenant)}tenant", mapping=mapping)
-
-
 def rows(*models: str) -> list[str]:
     return [json.dumps({"question": "Does it help?", "model": model}) for model in models]
 
 
 async def test_a_batch_is_let_in_for_the_models_that_are_allowed(bench: Bench) -> None:
     """A cheaper one beside them, which is not, fails by itself."""
-    await limit(bench, models="|openai:*|")
+    await bench.limit(models="|openai:*|")
     out = await batches(bench).submit(rows("offline:extractive", MODEL), tenant=bench.tenant)
     assert out.total == 2
     with pytest.raises(ModelNotAllowed) as caught:
         await batches(bench).submit(rows("offline:extractive"), tenant=bench.tenant)
     assert caught.value.model == "offline:extractive"
-    await limit(bench, day=nano(Decimal("0.1")))
+    await bench.limit(day=Decimal("0.1"))
     with pytest.raises(BudgetExhausted):
         await batches(bench).submit(rows("offline:extractive", MODEL), tenant=bench.tenant)
 
@@ -107,7 +99,7 @@ async def test_a_question_is_refused_at_once_when_no_call_for_it_can_be_reserved
     store = JobStore(bench.redis, bench.url, clock=bench.clock, prices=prices)
     asked = request(max_tokens=None)
     # the bound of the shortest reply, 512 tokens; anything sent comes on top
-    await limit(bench, day=nano(Decimal("0.512")))
+    await bench.limit(day=Decimal("0.512"))
     with pytest.raises(BudgetExhausted) as refused:
         await store.submit(asked, tenant=bench.tenant)
     assert refused.value.asked > Decimal("0.512")
@@ -115,9 +107,9 @@ async def test_a_question_is_refused_at_once_when_no_call_for_it_can_be_reserved
     assert (await store.submit(request(max_tokens=400), tenant=bench.tenant)).created
     with pytest.raises(BudgetExhausted):
         await store.submit(request(max_tokens=2_000), tenant=bench.tenant)
-    await limit(bench, day=nano(Decimal("0.6")))
+    await bench.limit(day=Decimal("0.6"))
     assert (await store.submit(asked, tenant=bench.tenant)).created
     # a free model needs nothing
-    await limit(bench, day="0")
+    await bench.limit(day="0")
     free = request(model="offline:extractive", max_tokens=None)
     assert (await store.submit(free, tenant=bench.tenant)).created

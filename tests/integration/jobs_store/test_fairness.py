@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 import anyio
 import pytest
@@ -65,11 +64,6 @@ def house(bench: Bench, broker: Broker) -> Maintenance:
 
 def of_tenant(bench: Bench, tenant: str) -> Bench:
     return Bench(redis=bench.redis, url=bench.url, tenant=tenant, clock=bench.clock)
-
-
-async def limit(bench: Bench, **fields: int) -> None:
-    mapping: Any = fields
-    await bench.redis.hset(f"{keys.prefix(bench.tenant)}tenant", mapping=mapping)
 
 
 async def dispatched(keeping: Maintenance, broker: Broker, *, rounds: int = 200) -> list[Unit]:
@@ -149,7 +143,7 @@ async def test_no_job_is_begun_while_the_calls_of_others_are_not_read(
 
 @pytest.mark.parametrize("passed", [6, -10_800], ids=["later", "clock put back"])
 async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench, passed: int) -> None:
-    await limit(bench, calls=1)
+    await bench.limit(calls=1)
     for i in range(LEAD):
         await bench.submit(question=f"Is it {i}?")
     held = [await taken(bench) for _ in range(1 + WAITERS)]
@@ -212,7 +206,7 @@ async def test_a_job_that_waits_for_its_own_cap_stops_no_other(bench: Bench) -> 
 
 
 async def test_parking_takes_the_units_tickets_out_and_nobody_elses(bench: Bench) -> None:
-    await limit(bench, calls=1)
+    await bench.limit(calls=1)
     for i in range(3):
         await bench.submit(question=f"Is it {i}?")
     first, second, third = [await taken(bench) for _ in range(3)]
@@ -291,7 +285,7 @@ async def test_a_tenant_that_waits_holds_few_places_and_the_others_work_goes_on(
     bench: Bench,
 ) -> None:
     """Units of a tenant that may make one call at a time, and does not end it."""
-    await limit(bench, calls=1)
+    await bench.limit(calls=1)
     jobs = [await bench.submit(question=f"Is it {i}?") for i in range(6)]
     gate = Gate(model(reply), holds=of(Stage.ANSWER))
     work = runner(bench, gate)

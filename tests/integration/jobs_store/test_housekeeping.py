@@ -127,8 +127,7 @@ async def send(bench: Bench, broker: Broker, *, before: float, loses: bool = Fal
     now, bench.clock = bench.clock, ago(before)
     try:
         await bench.submit()
-        unit = await bench.worker().take(bench.tenant)
-        assert unit is not None
+        unit = await bench.next()
         broker.loses = loses
         await anyio.to_thread.run_sync(broker.send, [unit])
     finally:

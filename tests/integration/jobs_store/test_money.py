@@ -55,12 +55,6 @@ def wires(model: Any, *, wait_timeout: float = 10.0, dear: str | None = None) ->
     return Wires(model, prices=PRICES, bound=bound, wait_timeout=wait_timeout)
 
 
-async def limit(bench: Bench, **limits: Decimal | str | int) -> None:
-    given = {k: nano(v) if isinstance(v, Decimal) else v for k, v in limits.items()}
-    name = f"{keys.prefix(bench.tenant)}tenant"
-    await bench.redis.hset(name, mapping=cast("dict[Any, Any]", given))
-
-
 async def run(bench: Bench, model: Any, *, dear: str | None = None, **fields: Any) -> JobOutput:
     given = {"strategy": "briefcontext", "partition_size": 2, "k": 6, **fields}
     job = (await bench.store.submit(request(**given), tenant=bench.tenant)).job
@@ -188,7 +182,7 @@ async def test_what_redis_has_lost_is_told(bench: Bench, caplog: pytest.LogCaptu
 
 
 async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench: Bench) -> None:
-    await limit(bench, day=Decimal("1.5"))
+    await bench.limit(day=Decimal("1.5"))
     other = await bench.running()
     await bench.open(other, "a1")
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
@@ -207,7 +201,7 @@ async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench
 
 async def test_who_is_handed_back_comes_to_the_same_place(bench: Bench) -> None:
     """Else a dear call, for which others have to end, would begin anew each time behind small ones."""
-    await limit(bench, total=Decimal("0.0045"))
+    await bench.limit(total=Decimal("0.0045"))
     first, second = await bench.running(), await bench.running()
     await bench.open(first, "a1")
     await bench.open(first, "a2")
@@ -218,8 +212,7 @@ async def test_who_is_handed_back_comes_to_the_same_place(bench: Bench) -> None:
     with pytest.raises(HeadroomReserved):
         await bench.open(third, "c1", key="c")
     bench.clock.forward(1)
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.next()
     again = await bench.claimed(unit.job, unit.name)
     assert again.unit == second.unit
     with pytest.raises(HeadroomReserved) as caught:
@@ -251,7 +244,7 @@ async def test_what_a_tenant_may_not_do_is_refused_at_the_door_and_to_the_worker
     bench: Bench, refusal: type[BudgetError], limits: dict[str, str]
 ) -> None:
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-    await limit(bench, **limits)
+    await bench.limit(**limits)
     model = ScriptedModel(reply)
     out = await Local(bench=bench, runner=runner(bench, model)).finish(job)
     assert out.error is not None
@@ -268,7 +261,7 @@ def priced(bench: Bench) -> JobStore:
 async def test_who_has_spent_everything_is_refused_at_the_door(bench: Bench) -> None:
     store = priced(bench)
     first = await store.submit(request(), tenant=bench.tenant, key="k1")
-    await limit(bench, day=Decimal("0.1"))
+    await bench.limit(day=Decimal("0.1"))
     held = await bench.running()
     await bench.open(held, "a1")
     await bench.close(held, "a1", cost=Decimal("0.09"))
@@ -283,17 +276,17 @@ async def test_who_has_spent_everything_is_refused_at_the_door(bench: Bench) -> 
     batches = Batches(store, Settings())
     with pytest.raises(BudgetExhausted):
         await batches.submit(rows, tenant=bench.tenant, key="b")
-    await limit(bench, day=Decimal(1))
+    await bench.limit(day=Decimal(1))
     assert (await store.submit(request(), tenant=bench.tenant, key="k2")).created
     made = await batches.submit(rows, tenant=bench.tenant, key="b")
     assert made.total == 1
     # and a batch, too, is found by its key when all is spent
-    await limit(bench, day=Decimal("0.09"))
+    await bench.limit(day=Decimal("0.09"))
     assert (await batches.submit(rows, tenant=bench.tenant, key="b")).id == made.id
 
 
 async def test_a_job_may_not_cost_more_than_the_tenant_lets_any_job(bench: Bench) -> None:
-    await limit(bench, job=Decimal("0.5"))
+    await bench.limit(job=Decimal("0.5"))
     caps = []
     for wanted in (None, "0.2", "0.7"):
         fields = {} if wanted is None else {"max_cost_usd": wanted}

@@ -218,8 +218,7 @@ async def test_a_cancelled_job_makes_no_more_calls(bench: Bench) -> None:
     inner = model()
     gate = Gate(inner, holds=lambda call: call.excerpts[0].passage.id == "p2")
     local = Local(bench=bench, runner=runner(bench, gate))
-    first = await bench.worker().take(bench.tenant)
-    assert first is not None
+    first = await bench.next()
     extracts = await local.runner.run(first)
     await local.carry([extracts[0]])
     async with anyio.create_task_group() as group:
@@ -346,8 +345,7 @@ async def test_what_is_claimed_while_the_worker_ends_is_handed_back(bench: Bench
     """Messages and the order to end come at the same moment, in every order that the loop makes."""
     for pause in range(12):
         job = await submit(bench, strategy="direct")
-        unit = await bench.worker().take(bench.tenant)
-        assert unit is not None
+        unit = await bench.next()
         gate = Gate(model(), holds=of(Stage.ANSWER))
         working = runner(bench, gate)
         with anyio.fail_after(90):
