@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -9,7 +10,31 @@ from hypothesis import strategies as st
 
 from posology.types import TokenVectors
 from strategies.compression.late.codec import KEPT, LateCodec
-from tests.unit.strategies.late.making import DIM, VOCABULARY, make_codec, unit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DIM, VOCABULARY = 256, 300
+
+
+def unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(
+        np.float32
+    )
+    return found
+
+
+def make_codec(name: str = "late-test") -> LateCodec:
+    rng = np.random.default_rng(1)
+    rotation = np.linalg.qr(rng.normal(size=(DIM, DIM)))[0].astype(np.float32)
+    return LateCodec(
+        name=name,
+        embedder="test",
+        rotation=rotation,
+        centres=rng.integers(-20, 20, (VOCABULARY, DIM)).astype(np.int8),
+        scales=np.full(VOCABULARY, 0.0005, np.float32),
+        deviations=np.full(KEPT, 1 / np.sqrt(DIM), np.float32),
+    )
 
 
 def tokens(n: int, seed: int = 0) -> TokenVectors:
