@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -228,25 +229,36 @@ async def test_open_full_texts_come_and_others_do_not(
 
 
 @SERVICES
-async def test_nothing_found_is_a_fetch_of_nothing(tmp_path: Path, name: str, opened: Open) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock)
-    found = await fetch(_asked(name, "zzz AND yyy"), opened(stub, clock), tmp_path / "f")
-    assert (found.found, found.records, found.files) == (0, 0, ())
-    assert any("finds nothing" in note for note in found.notes)
-
-
-@SERVICES
-async def test_a_query_that_finds_too_little_gives_way_to_a_wider_one(
-    tmp_path: Path, name: str, opened: Open
+@pytest.mark.parametrize(
+    ("queries_", "taken", "records", "notes"),
+    [
+        (["zzz AND yyy"], None, 0, ["`zzz AND yyy` finds nothing."]),
+        # one that finds too little gives way to a wider one, and of several the best is taken
+        (["metformin AND walruses", "metformin"], "metformin", 1, ["`metformin AND walruses` finds nothing."]),
+        (
+            ["aspirin AND adults", "stroke AND aspirin", "metformin"],
+            "stroke AND aspirin",
+            5,
+            ["`aspirin AND adults` finds 3.", "`metformin` finds 1."],
+        ),
+    ],
+)  # fmt: skip
+async def test_the_query_that_finds_most_is_taken(
+    tmp_path: Path,
+    name: str,
+    opened: Open,
+    queries_: list[str],
+    taken: str | None,
+    records: int,
+    notes: list[str],
 ) -> None:
     clock = Time()
     stub = LiteratureStub(clock=clock)
-    found = await fetch(
-        _asked(name, "metformin AND walruses", "metformin"), opened(stub, clock), tmp_path / "f"
-    )
-    assert (found.query, found.records) == ("metformin", 1)
-    assert "`metformin AND walruses` finds nothing." in found.notes
+    found = await fetch(_asked(name, *queries_), opened(stub, clock), tmp_path / "f")
+    assert found.records == records
+    assert len(found.files) == min(1, records)
+    assert taken in (None, found.query)
+    assert set(notes) <= set(found.notes)
 
 
 async def test_a_retraction_gives_notice(tmp_path: Path) -> None:
@@ -258,21 +270,24 @@ async def test_a_retraction_gives_notice(tmp_path: Path) -> None:
     assert [one.target for one in read(page) if isinstance(one, Notice)] == ["pmid:90000003"]
 
 
-async def test_a_service_that_stays_down_is_given_up_with_its_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("faults", "said", "sent"),
+    [
+        (dict.fromkeys(range(1, 50), "500"), r"pubmed .*status 500", ATTEMPTS),
+        # it is not followed
+        ({1: "redirect"}, r"redirects to elsewhere\.example", 1),
+    ],
+    ids=["down", "redirect"],
+)
+async def test_a_service_that_is_given_up_is_named(
+    tmp_path: Path, faults: dict[int, Any], said: str, sent: int
+) -> None:
     clock = Time()
-    stub = LiteratureStub(clock=clock, faults=dict.fromkeys(range(1, 50), "500"))
-    with pytest.raises(FetchFailed, match=r"pubmed .*status 500") as failed:
+    stub = LiteratureStub(clock=clock, faults=faults)
+    with pytest.raises(FetchFailed, match=said) as failed:
         await fetch(_asked("pubmed", "aspirin"), _pubmed(stub, clock), tmp_path / "f")
     assert failed.value.service == "pubmed"
-    assert len(stub.seen) == ATTEMPTS
-
-
-async def test_a_redirect_is_refused_and_not_followed(tmp_path: Path) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock, faults={1: "redirect"})
-    with pytest.raises(FetchFailed, match=r"redirects to elsewhere\.example"):
-        await fetch(_asked("pubmed", "aspirin"), _pubmed(stub, clock), tmp_path / "f")
-    assert len(stub.seen) == 1
+    assert len(stub.seen) == sent
 
 
 async def test_the_key_is_in_no_address_and_in_no_error(tmp_path: Path) -> None:
@@ -338,18 +353,6 @@ def test_addresses_that_are_none_are_refused(url: str) -> None:
 )
 def test_a_question_becomes_a_query_by_rule(question: str, query: str) -> None:
     assert queries(question)[0] == query
-
-
-async def test_of_queries_that_find_little_the_best_is_taken(tmp_path: Path) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock)
-    found = await fetch(
-        _asked("pubmed", "aspirin AND adults", "stroke AND aspirin", "metformin"),
-        _pubmed(stub, clock),
-        tmp_path / "f",
-    )
-    assert (found.query, found.records) == ("stroke AND aspirin", 5)
-    assert found.notes == ("`aspirin AND adults` finds 3.", "`metformin` finds 1.")
 
 
 def test_a_wider_query_has_one_term_less_and_two_at_least() -> None:
