@@ -15,6 +15,7 @@ from posology.types import (
 )
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
+from tests.support.replies import copying as reply
 from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
@@ -32,22 +33,6 @@ INJECTED = Passage(
 
 def task(*passages: Passage, query: Query | None = None) -> Task:
     return task_of(query or make_query("What dose of aspirin?"), passages)
-
-
-def reply(
-    answer: str = "300 mg at once.",
-    *quotes: tuple[str, str],
-    answerable: bool = True,
-    choice: str | None = None,
-) -> AnswerReply:
-    return AnswerReply.model_validate(
-        {
-            "answerable": answerable,
-            "answer": answer,
-            "choice": choice,
-            "quotes": [{"passage": p, "quote": q} for p, q in quotes],
-        }
-    )
 
 
 @pytest.mark.parametrize(

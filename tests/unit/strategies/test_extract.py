@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import anyio
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +29,7 @@ from posology.types import (
 from prompts.extract import ExtractReply, extract_schema
 from prompts.lengths import FINDING_QUOTES, most_findings
 from strategies.briefcontext.strategy import BriefContext, extract, partition
+from tests.support.tasks import retrieval_of
 
 pytestmark = pytest.mark.anyio
 
@@ -37,16 +37,9 @@ NO = Passage(id="note:1", text="Aspirin was given daily. It did not lower mortal
 YES = Passage(id="note:2", text="Aspirin lowered mortality by a tenth. Bleeding was rare.")
 
 
-def retrieved(n: int) -> list[Retrieved]:
-    return [
-        Retrieved(
-            passage=Passage(id=f"p:{i}", text=f"Passage number {i} is here."),
-            sentences=(),
-            vector=np.zeros(2, np.float32),
-            sentence_vectors=np.zeros((0, 2), np.int8),
-        )
-        for i in range(n)
-    ]
+def retrieved(n: int) -> Sequence[Retrieved]:
+    passages = [Passage(id=f"p:{i}", text=f"Passage number {i} is here.") for i in range(n)]
+    return retrieval_of(make_query("Does it?"), passages).passages
 
 
 @given(st.integers(0, 60), st.integers(1, 70))

@@ -31,6 +31,7 @@ from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 from strategies.ladder import Ladder, step_tasks
 from tests.support.guess import GUESS
+from tests.support.replies import copying as reply
 from tests.support.rewriters import Stated
 from tests.support.tasks import task_of
 
@@ -62,17 +63,6 @@ def task(n: int = 16) -> Task:
 def places(call: Call) -> list[int]:
     """Which of the passages a call shows."""
     return [int(e.passage.id.removeprefix("n:")) for e in call.excerpts]
-
-
-def reply(answer: str, *quotes: tuple[str, str], answerable: bool = True) -> AnswerReply:
-    return AnswerReply.model_validate(
-        {
-            "answerable": answerable,
-            "answer": answer,
-            "choice": None,
-            "quotes": [{"passage": p, "quote": q} for p, q in quotes],
-        }
-    )
 
 
 REFUSED = reply("It is not said.", answerable=False)
@@ -123,26 +113,18 @@ async def test_without_an_answer_the_last_refusal_has_all_rungs() -> None:
     assert "Refused in 4 steps of the ladder, which read all passages (16)." in refusal.notes
 
 
-async def test_wording_alone_is_a_refusal_and_goes_on() -> None:
-    """A model that answers 'I could not find an answer' in the answer's field, with or without its stop."""
-    model = ScriptedModel([reply("I could not find an answer"), told_by(3)(one_call(4))])
-    answer = await climb(model)
-    assert isinstance(answer, Answer)
-    assert [r.refused for r in answer.rungs] == [True, False]
-
-
-def one_call(n: int) -> Call:
-    call = Direct().call(task(n))
-    assert call is not None
-    return call
-
-
-async def test_an_answer_without_a_standing_quote_goes_on() -> None:
-    model = ScriptedModel([UNQUOTED, told_by(3)(one_call(4))])
-    answer = await climb(model)
+@pytest.mark.parametrize(
+    ("said", "refused"), [(reply("I could not find an answer"), True), (UNQUOTED, False)]
+)
+async def test_a_refusal_in_words_and_an_answer_without_a_standing_quote_go_on(
+    said: AnswerReply, refused: bool
+) -> None:
+    answer = await climb(
+        ScriptedModel([said, reply("Drug 3.", ("P4", "Drug 3 lowered mortality."))])
+    )
     assert isinstance(answer, Answer)
     assert answer.supported
-    assert [r.refused for r in answer.rungs] == [False, False]
+    assert [r.refused for r in answer.rungs] == [refused, False]
 
 
 async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_comes() -> None:

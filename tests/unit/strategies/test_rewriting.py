@@ -12,11 +12,12 @@ from posology.query import make_query
 from posology.seams import Compressor, Rewriter
 from posology.testing import ScriptedModel
 from posology.types import Answer, Passage, Refusal, Stage, Task, Usage
-from prompts.answer import AnswerReply, Quote
+from prompts.answer import AnswerReply
 from prompts.fence import shown
 from strategies.compressed import NOTHING_LEFT, CompressedRag
 from strategies.compression.leancontext import LeanContext
 from strategies.ladder import Ladder
+from tests.support.replies import copying
 from tests.support.rewriters import Short, Summaries, Summing
 from tests.support.tasks import task_of
 
@@ -34,8 +35,7 @@ def task(*passages: Passage) -> Task:
 
 
 def says(*quotes: str, answerable: bool = True) -> AnswerReply:
-    found = [Quote(passage="P1", quote=quote) for quote in quotes]
-    return AnswerReply(answerable=answerable, answer="It does.", choice=None, quotes=found)
+    return copying("It does.", *(("P1", quote) for quote in quotes), answerable=answerable)
 
 
 async def ask(
