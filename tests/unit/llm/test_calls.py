@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from posology.errors import ProviderOverloaded
@@ -10,13 +8,12 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.testing import FlatPrices, ScriptedModel
 from posology.types import Call
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_attempt_is_sent_under_its_id_in_the_account(
-    make_call: Callable[..., Call],
-) -> None:
+async def test_every_attempt_is_sent_under_its_id_in_the_account() -> None:
     busy = ProviderOverloaded("busy", provider="openai", model="openai:m", status=503)
     model, account, counted = ScriptedModel([busy, "a", "b"]), Account(), list[Call]()
 
@@ -32,7 +29,7 @@ async def test_every_attempt_is_sent_under_its_id_in_the_account(
         retry=RetryPolicy(base=0.0),
     )
     for _ in range(2):
-        await complete(make_call())
+        await complete(a_call())
     assert [(a.call, a.attempt) for a in account.attempts] == [(1, 1), (1, 2), (2, 1)]
     assert model.attempt_ids == [a.id for a in account.attempts]
     # once a call, not once an attempt

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import anyio
 import pytest
@@ -24,22 +24,22 @@ from posology.types import (
     Passage,
     Retrieved,
     Stage,
-    Task,
 )
 from prompts.extract import ExtractReply, extract_schema
 from prompts.lengths import FINDING_QUOTES, most_findings
 from strategies.briefcontext.strategy import BriefContext, extract, partition
-from tests.support.tasks import retrieval_of
+from tests.support.tasks import retrieval_of, task_of
 
 pytestmark = pytest.mark.anyio
 
 NO = Passage(id="note:1", text="Aspirin was given daily. It did not lower mortality at all.")
+QUERY = make_query("Does aspirin lower mortality?")
 YES = Passage(id="note:2", text="Aspirin lowered mortality by a tenth. Bleeding was rare.")
 
 
 def retrieved(n: int) -> Sequence[Retrieved]:
     passages = [Passage(id=f"p:{i}", text=f"Passage number {i} is here.") for i in range(n)]
-    return retrieval_of(make_query("Does it?"), passages).passages
+    return retrieval_of(QUERY, passages).passages
 
 
 @given(st.integers(0, 60), st.integers(1, 70))
@@ -74,7 +74,7 @@ def asked(*passages: Passage, index: int = 2) -> Extract:
     excerpts = tuple(Excerpt(passage=p, sentences=split(p.text)) for p in passages)
     return Extract(
         quotes="copied",
-        query=make_query("Does aspirin lower mortality?"),
+        query=QUERY,
         partition=Partition(index=index, first_rank=6, excerpts=excerpts),
         model="openai:test",
         max_tokens=300,
@@ -210,7 +210,7 @@ async def test_the_call_carries_the_partition_and_the_query_first() -> None:
     assert content.index("Does aspirin lower mortality?") < content.index(NO.text)
 
 
-async def test_partitions_are_read_at_the_same_time(make_task: Callable[..., Task]) -> None:
+async def test_partitions_are_read_at_the_same_time() -> None:
     passages = [Passage(id=f"n:{i}", text="Nothing to see here.") for i in range(6)]
     inside = most = 0
     all_inside = anyio.Event()
@@ -226,13 +226,11 @@ async def test_partitions_are_read_at_the_same_time(make_task: Callable[..., Tas
         inside -= 1
         return await Structured(ScriptedModel([reply(found=False)]))(call)
 
-    await BriefContext(size=1)(make_task(*passages), complete)
+    await BriefContext(size=1)(task_of(QUERY, passages), complete)
     assert most == 6
 
 
-async def test_an_error_that_is_ours_ends_the_others_and_comes_out_bare(
-    make_task: Callable[..., Task],
-) -> None:
+async def test_an_error_that_is_ours_ends_the_others_and_comes_out_bare() -> None:
     ended: list[str] = []
     begun = anyio.Event()
 
@@ -248,5 +246,5 @@ async def test_an_error_that_is_ours_ends_the_others_and_comes_out_bare(
         raise AssertionError
 
     with pytest.raises(errors.StoreUnavailable):
-        await BriefContext(size=1)(make_task(NO, YES), complete)
+        await BriefContext(size=1)(task_of(QUERY, (NO, YES)), complete)
     assert ended == ["note:2"]
