@@ -104,11 +104,7 @@ class Rig:
         return {one.id: one for one in await self.results(batch, ids)}
 
     async def find(
-        self,
-        *,
-        ago: float = 0.0,
-        ids: tuple[str, ...] = IDS,
-        known: tuple[str, ...] = (),
+        self, *, ago: float = 0.0, ids: tuple[str, ...] = IDS, known: tuple[str, ...] = ()
     ) -> tuple[str | None, bool]:
         since = datetime.fromtimestamp(datetime.now(UTC).timestamp() - ago, UTC)
         found = await self.endpoint.find(LABEL, model=self.model, ids=ids, since=since, known=known)

@@ -228,10 +228,7 @@ MADE: list[tuple[str, dict[str, Any], str | None, dict[tuple[Stage, Outcome], in
 
 @pytest.mark.parametrize(("script", "fields", "error", "calls"), MADE, ids=str)
 async def test_the_calls_that_are_made(
-    script: str,
-    fields: dict[str, Any],
-    error: str | None,
-    calls: dict[tuple[Stage, Outcome], int],
+    script: str, fields: dict[str, Any], error: str | None, calls: dict[tuple[Stage, Outcome], int]
 ) -> None:
     told = await in_process(model(SCRIPTS[script]()), **fields)
     assert told.calls == calls

@@ -168,10 +168,7 @@ class Done:
 
 
 async def test_a_unit_that_a_full_redis_does_not_take_is_a_line_and_is_found_by_the_sweep(
-    bench: Bench,
-    broker: Broker,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    bench: Bench, broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     unit = await send(bench, broker, before=30, loses=True)
     monkeypatch.setattr(tasks, "app", broker.app)

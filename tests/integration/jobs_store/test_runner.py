@@ -28,13 +28,7 @@ from posology.types import (
     Stage,
     Usage,
 )
-from tests.integration.jobs_store.helpers import (
-    LEASE,
-    PATIENCE,
-    Bench,
-    Clock,
-    request,
-)
+from tests.integration.jobs_store.helpers import LEASE, PATIENCE, Bench, Clock, request
 from tests.integration.jobs_store.local import (
     Gate,
     Local,

@@ -22,15 +22,7 @@ from posology.llm.accounting import open_attempt
 from posology.llm.models.families import capabilities
 from posology.llm.providers.table import PROVIDERS
 from posology.seams.batches import BatchLine
-from posology.types import (
-    EFFORTS,
-    Call,
-    Effort,
-    Opening,
-    Served,
-    Tier,
-    Usage,
-)
+from posology.types import EFFORTS, Call, Effort, Opening, Served, Tier, Usage
 from tests.support.calls import a_call, asks
 from tests.support.examples import examples
 from workers.engine.lane.calls import LaneCalls

@@ -23,16 +23,7 @@ from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
-from posology.types import (
-    Attempt,
-    Call,
-    Completion,
-    Finish,
-    Opening,
-    Outcome,
-    Tier,
-    Usage,
-)
+from posology.types import Attempt, Call, Completion, Finish, Opening, Outcome, Tier, Usage
 from tests.support.adapters import fails
 from tests.support.calls import a_call
 

@@ -18,15 +18,7 @@ from posology.llm.structured import Structured, repair_messages
 from posology.query import make_query
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices
-from posology.types import (
-    Call,
-    Completion,
-    Finish,
-    Passage,
-    QuoteForm,
-    Stage,
-    Usage,
-)
+from posology.types import Call, Completion, Finish, Passage, QuoteForm, Stage, Usage
 from prompts.lengths import REPLY_TOKENS
 from strategies.direct import Direct
 from tests.support.calls import a_call, asks

@@ -24,15 +24,7 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.testing import FlatPrices
 from posology.testing.provider import formats
-from posology.types import (
-    Call,
-    Completion,
-    Finish,
-    Limits,
-    Outcome,
-    Scope,
-    Usage,
-)
+from posology.types import Call, Completion, Finish, Limits, Outcome, Scope, Usage
 from tests.support.calls import a_call
 
 #: most tokens of a call: input and output

@@ -46,16 +46,7 @@ from posology.published.decisions import DecisionOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import Found, SearchOutput
 from posology.text.sentences import split
-from posology.types import (
-    Backing,
-    Coverage,
-    Dose,
-    JobState,
-    Passage,
-    Retrieved,
-    Rule,
-    Rung,
-)
+from posology.types import Backing, Coverage, Dose, JobState, Passage, Retrieved, Rule, Rung
 from tests.support.answers import an_answer
 
 WORDS = st.text(

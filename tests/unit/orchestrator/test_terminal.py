@@ -10,12 +10,7 @@ from rich.console import Console
 
 from orchestrator.cli.terminal import show_answer
 from orchestrator.rendering.words import calls, money, safe, size
-from posology.published.answers import (
-    AskOutput,
-    Disagreement,
-    Position,
-    Source,
-)
+from posology.published.answers import AskOutput, Disagreement, Position, Source
 from posology.published.calls import AttemptOutput
 from posology.types import Coverage, Level, Outcome, PromptId, Resolution, Stage
 from tests.support.answers import NOTHING_SPENT, an_answer

@@ -100,9 +100,7 @@ def test_words_are_removed_by_three_methods(data: Path, tmp_path: Path) -> None:
     assert "| offline:extractive | random deletion |" in text
 
 
-def test_random_deletion_leaves_a_share_of_the_words(
-    retrieved: tuple[Question, Retrieval],
-) -> None:
+def test_random_deletion_leaves_a_share_of_the_words(retrieved: tuple[Question, Retrieval]) -> None:
     one = retrieved[1].passages[0]
     left = " ".join(drawn(one, 0.5)).split()
     words = one.passage.text.split()

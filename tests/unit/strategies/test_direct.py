@@ -5,14 +5,7 @@ import pytest
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.testing import ScriptedModel
-from posology.types import (
-    Answer,
-    Passage,
-    Query,
-    Refusal,
-    Role,
-    Task,
-)
+from posology.types import Answer, Passage, Query, Refusal, Role, Task
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
 from tests.support.replies import copying as reply
