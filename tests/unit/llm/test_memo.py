@@ -10,11 +10,16 @@ from posology.llm.accounting import Account
 from posology.llm.calls import Caller
 from posology.llm.memo import Answered, Memo, call_key
 from posology.llm.stack import build
+from posology.seams import Complete, Recall
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import Attempt, Completion, Finish, Message, Opening, Outcome, Role, Usage
 from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
+
+REPLY = Completion(
+    text='{"yes": true}', usage=Usage(input=20, output=3), finish=Finish.STOP, served_model="m"
+)
 
 
 class Remembering(Account):
@@ -42,6 +47,15 @@ async def forget(_key: str) -> None:
     return None
 
 
+async def at_once(_seconds: float) -> None:
+    return None
+
+
+def built(model: ScriptedModel, journal: Account, recall: Recall) -> Complete:
+    caller = Caller(recall=recall, sleep=at_once)
+    return build(model, journal=journal, prices=FlatPrices(), bound=by_bytes, caller=caller)
+
+
 class Verdict(BaseModel):
     yes: bool
 
@@ -52,33 +66,16 @@ class Other(BaseModel):
 
 async def test_the_same_call_is_sent_once() -> None:
     journal, model = Remembering(), ScriptedModel(["yes"])
-    complete = build(
-        model,
-        journal=journal,
-        prices=FlatPrices(),
-        bound=by_bytes,
-        caller=Caller(recall=journal.recall),
-    )
+    complete = built(model, journal, journal.recall)
     first = await complete(a_call())
     assert await complete(a_call()) == first
     assert len(model.calls) == len(journal.attempts) == 1
 
 
 async def test_a_reply_that_needed_a_repair_is_replayed_with_it() -> None:
-    said = Completion(
-        text="no JSON",
-        usage=Usage(input=20, output=3),
-        finish=Finish.STOP,
-        served_model="m",
-    )
+    said = replace(REPLY, text="no JSON")
     journal, model = Remembering(), ScriptedModel([said, '{"yes": true}'])
-    complete = build(
-        model,
-        journal=journal,
-        prices=FlatPrices(),
-        bound=by_bytes,
-        caller=Caller(recall=journal.recall),
-    )
+    complete = built(model, journal, journal.recall)
     call = a_call(schema=Verdict)
     first = await complete(call)
     again = await complete(call)
@@ -100,35 +97,18 @@ class Late(Account):
 
 
 async def test_a_reply_that_came_to_another_worker_is_used_instead_of_a_retry() -> None:
-    reply = Completion(
-        text='{"yes": true}', usage=Usage(input=20, output=3), finish=Finish.STOP, served_model="m"
-    )
-    journal, model = (
-        Late(reply),
-        ScriptedModel([ProviderUnreachable("cut", provider="test", model="m")]),
-    )
-
-    async def at_once(_seconds: float) -> None:
-        return None
-
-    complete = build(
-        model,
-        journal=journal,
-        prices=FlatPrices(),
-        bound=by_bytes,
-        caller=Caller(recall=forget, sleep=at_once),
-    )
-    found = await complete(a_call(schema=Verdict))
+    journal = Late(REPLY)
+    model = ScriptedModel([ProviderUnreachable("cut", provider="test", model="m")])
+    found = await built(model, journal, forget)(a_call(schema=Verdict))
     assert found.parsed == Verdict(yes=True)
     assert [attempt.outcome for attempt in journal.attempts] == [Outcome.FAILED]
 
 
 async def test_nothing_is_replayed_that_nobody_remembers() -> None:
-    reply = Completion(text="a", usage=None, finish=Finish.STOP, served_model="m")
-    model = ScriptedModel([reply, reply])
+    model = ScriptedModel([REPLY, REPLY])
     complete = Memo(model, recall=forget)
     for _ in range(2):
-        assert await complete(a_call()) is reply
+        assert await complete(a_call()) is REPLY
     assert len(model.calls) == 2
 
 
