@@ -79,13 +79,6 @@ def test_a_row_has_its_batch_s_word_where_it_says_nothing(
     assert {name: getattr(settled, name) for name in has} == has
 
 
-def test_a_row_that_says_both_is_refused() -> None:
-    raw = json.dumps({"question": "Why?", "strategy": "direct", "policy": "doubling"})
-    found = read_row(0, 1, raw, {}, Settings())
-    assert found.error is not None
-    assert found.error.details["field"] == "policy"
-
-
 #: what a row or a batch may say of each field, alone and where fields belong together
 SAID: list[dict[str, Any]] = [
     {},
@@ -167,10 +160,19 @@ def test_the_nearest_word_names_the_compressor(
     assert policy.compressor == compressor
 
 
-@pytest.mark.parametrize("default", [{}, {"strategy": "direct"}, {"policy": "doubling"}])
-def test_a_share_without_a_strategy_that_compresses_is_refused_by_whatever_batch(
-    default: dict[str, Any],
+@pytest.mark.parametrize(
+    ("row", "default", "field"),
+    [
+        ({"strategy": "direct", "policy": "doubling"}, {}, "policy"),
+        # a share without a strategy that compresses, whatever the batch
+        ({"keep": 0.3}, {}, "keep"),
+        ({"keep": 0.3}, {"strategy": "direct"}, "keep"),
+        ({"keep": 0.3}, {"policy": "doubling"}, "keep"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    row: dict[str, Any], default: dict[str, Any], field: str
 ) -> None:
-    found = read_row(0, 1, json.dumps({"question": "Why?", "keep": 0.3}), default, Settings())
+    found = read_row(0, 1, json.dumps({"question": "Why?", **row}), default, Settings())
     assert found.error is not None
-    assert found.error.details["field"] == "keep"
+    assert found.error.details["field"] == field
