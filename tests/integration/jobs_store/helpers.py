@@ -16,6 +16,7 @@ from posology.budget.ledger.base import nano
 from posology.errors import PosologyError
 from posology.published.answers import AskOutput
 from posology.published.calls import ErrorBody
+from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import (
@@ -100,11 +101,23 @@ class Bench:
         assert unit is not None
         return unit
 
+    async def get(self, job: str) -> JobOutput:
+        return await self.store.get(job, tenant=self.tenant)
+
+    async def cancel(self, job: str) -> JobOutput:
+        return await self.store.cancel(job, tenant=self.tenant)
+
+    async def retry(self, job: str) -> JobOutput:
+        return await self.store.retry(job, tenant=self.tenant)
+
+    def key(self, name: str) -> str:
+        """The key of something of the tenant's."""
+        return f"{keys.prefix(self.tenant)}{name}"
+
     async def limit(self, **limits: Decimal | str | int) -> None:
         """Set limits of the tenant; dollars as decimals."""
         given = {k: nano(v) if isinstance(v, Decimal) else v for k, v in limits.items()}
-        record = f"{keys.prefix(self.tenant)}tenant"
-        await self.redis.hset(record, mapping=cast("dict[Any, Any]", given))
+        await self.redis.hset(self.key("tenant"), mapping=cast("dict[Any, Any]", given))
 
     async def state(self, job: str) -> JobState:
         return await self.store.state(job, tenant=self.tenant)
@@ -126,6 +139,12 @@ class Bench:
         assert await self.worker().take(self.tenant) is not None
         return await self.claimed(job)
 
+    async def calling(self, attempt: str) -> ClaimedUnit:
+        """The same, with an attempt that is on its way."""
+        held = await self.running()
+        await self.open(held, attempt)
+        return held
+
     async def extracting(self, partitions: int = 2) -> str:
         held = await self.running()
         await self.worker().decide(held, PARTED, calls=partitions + 1, partitions=parts(partitions))
@@ -141,6 +160,11 @@ class Bench:
     async def sweep(self) -> list[Unit]:
         """As housekeeping does when the broker holds all that was sent."""
         return await self.worker().sweep(self.tenant, jobs_before=0, calls_before=0)
+
+    async def lost(self) -> list[Unit]:
+        """Whoever holds something is not heard of for as long as its lease."""
+        self.clock.forward(LEASE)
+        return await self.sweep()
 
     async def sweep_all(self) -> list[Unit]:
         """As housekeeping does when the broker has lost everything."""
@@ -167,13 +191,13 @@ class Bench:
 
     async def keys_of(self, job: str) -> set[str]:
         """Everything in Redis that is named after a job."""
-        pattern = f"{keys.prefix(self.tenant)}*{job}*"
+        pattern = self.key(f"*{job}*")
         return {key async for key in self.redis.scan_iter(match=pattern, count=1000)}
 
     async def mentions_of(self, job: str) -> set[str]:
         """Every sorted set or hash of the tenant, by key, that has a member named after a job."""
         found = set()
-        async for name in self.redis.scan_iter(match=f"{keys.prefix(self.tenant)}*", count=1000):
+        async for name in self.redis.scan_iter(match=self.key("*"), count=1000):
             kind = await self.redis.type(name)
             members: Sequence[Any] = ()
             if kind == "zset":
@@ -192,6 +216,18 @@ async def open_bench(url: str, tenant: str) -> AsyncIterator[Bench]:
         yield Bench(redis=redis, url=url, tenant=tenant)
     finally:
         await redis.aclose()
+
+
+def succeeded(out: JobOutput) -> AskOutput:
+    assert out.state is JobState.SUCCEEDED
+    assert out.result is not None
+    return out.result
+
+
+def failed(out: JobOutput) -> ErrorBody:
+    assert out.state is JobState.FAILED
+    assert out.error is not None
+    return out.error
 
 
 def request(question: str = "Does it help?", **fields: Any) -> JobRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import numpy as np
@@ -215,7 +215,12 @@ class Local:
     async def finish(self, job: str) -> JobOutput:
         """The job, after all that it asked for."""
         await self.until_nothing_is_sent()
-        return await self.bench.store.get(job, tenant=self.bench.tenant)
+        return await self.bench.get(job)
+
+
+def carrying(bench: Bench, model: Complete, **given: Any) -> Local:
+    """A runner over a model, and what carries units to it."""
+    return Local(bench=bench, runner=runner(bench, model, **given))
 
 
 class Gate:

@@ -70,11 +70,10 @@ async def test_what_stands_open_when_a_unit_ends_its_job_is_charged_at_its_bound
     bench: Bench,
 ) -> None:
     """A defect came between a reply and its entry: nobody extends a lease of it, and none ends."""
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     await bench.worker().fail(held, ERROR)
     assert await money(bench) == (BOUND, NOTHING)
-    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    out = await bench.get(held.unit.job)
     assert (out.unknown_costs, out.charged_usd, out.reserved_usd) == (1, BOUND, NOTHING)
     await bench.close(held, "a1", cost=Decimal("0.0005"))
     assert await money(bench) == (Decimal("0.0005"), NOTHING)

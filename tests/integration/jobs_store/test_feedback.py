@@ -76,7 +76,7 @@ async def test_what_is_said_is_kept_and_learned(bench: Bench) -> None:
     assert out.feedback.at.timestamp() * 1000 == bench.clock.now
     assert (out.feedback.table, out.feedback.state) == (TABLE, 3)
     assert (out.feedback.keep, out.feedback.shown) == (0.1, 0.25)
-    assert await bench.store.get(job, tenant=bench.tenant) == out
+    assert await bench.get(job) == out
     assert await learned(bench) == (summed(0.75),)
 
 
@@ -90,7 +90,7 @@ async def test_what_no_table_decided_is_kept_alone(bench: Bench) -> None:
     out = await judged_by(bench, job, 0.5)
     assert out.feedback is not None
     assert (out.feedback.score, out.feedback.table, out.feedback.keep) == (0.5, None, None)
-    names = [n async for n in bench.redis.scan_iter(match=f"{keys.prefix(bench.tenant)}qtable*")]
+    names = [n async for n in bench.redis.scan_iter(match=bench.key("qtable*"))]
     assert names == []
 
 
@@ -101,7 +101,7 @@ async def test_only_an_answer_is_judged(bench: Bench, state: JobState) -> None:
     assert await refused(judged_by(bench, job, 1)) is JobNotSucceeded
     # nor by a script that comes late
     assert await bench.store.run("feedback", keys.prefix(bench.tenant), job, "{}", "") == "gone"
-    assert (await bench.store.get(job, tenant=bench.tenant)).feedback is None
+    assert (await bench.get(job)).feedback is None
 
 
 async def test_a_job_of_nobody_or_of_another_cannot_be_judged(bench: Bench) -> None:
@@ -126,7 +126,7 @@ async def test_of_many_at_once_the_last_counts_once(bench: Bench) -> None:
     job = await succeeded(bench, COMPRESSED)
     scores = [i / 40 for i in range(41)]
     await asyncio.gather(*(judged_by(bench, job, score) for score in scores))
-    found = (await bench.store.get(job, tenant=bench.tenant)).feedback
+    found = (await bench.get(job)).feedback
     assert found is not None
     assert await learned(bench) == (summed(found.score),)
 

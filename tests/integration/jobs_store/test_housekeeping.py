@@ -408,7 +408,7 @@ async def test_what_hangs_past_its_deadline_ends_without_its_worker(
         bench.clock = Clock(now=submitted + round(after * 1000))
         await work_of(bench).heartbeat([held])
         await house(bench, broker)._sweep()
-        assert (await bench.store.get(job, tenant=bench.tenant)).state is state
+        assert (await bench.get(job)).state is state
     with pytest.raises(JobSuperseded):
         await work_of(bench).fail(held, ERROR)
 
@@ -439,9 +439,9 @@ async def test_the_loops_send_keep_and_find(bench: Bench, broker: Broker) -> Non
                 await anyio.sleep(2.5 * LEASE)
                 gate.opened.set()
             loops.cancel_scope.cancel()
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
-    assert (await bench.store.get(lost.unit.job, tenant=bench.tenant)).losses == 1
+    assert (await bench.get(lost.unit.job)).losses == 1
 
 
 async def test_a_redis_that_would_throw_jobs_away_is_told_of(

@@ -19,7 +19,7 @@ from posology.errors import (
 )
 from posology.published.calls import ErrorBody
 from posology.types import JobState, Query, Retrieval
-from tests.integration.jobs_store.helpers import Bench
+from tests.integration.jobs_store.helpers import Bench, failed
 from tests.integration.jobs_store.local import Shelf, model, reply, runner
 from workers.engine.runner import RETURNS
 
@@ -58,7 +58,7 @@ async def test_a_worker_that_lacks_something_leaves_its_jobs_to_others(
     assert await bench.state(job) is JobState.RUNNING
     assert await bench.sweep_all() == [unit], "it is sent again"
     await runner(bench, model(reply), name="seeing").run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
 
 
@@ -75,7 +75,7 @@ async def test_a_missing_key_is_the_operators_to_set(
     job = unit.job
     caplog.set_level("INFO", EVENTS)
     await runner(bench, model(reply), shelf=NoKey()).run(unit)
-    error = (await bench.store.get(job, tenant=bench.tenant)).error
+    error = (await bench.get(job)).error
     assert error is not None
     assert error.message.startswith("the operator must fix this and restart the service: ")
     assert "`posology keys set openai`" in error.message
@@ -94,10 +94,8 @@ async def test_a_version_that_nobody_has_fails_its_job_at_once(bench: Bench) -> 
     unit = await bench.sent(index_version=99_999)
     job = unit.job
     await runner(bench, model(reply), shelf=NoVersion()).run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert out.state is JobState.FAILED
-    assert out.error is not None
-    assert (out.error.type, out.runs) == ("VersionGone", 1)
+    out = await bench.get(job)
+    assert (failed(out).type, out.runs) == ("VersionGone", 1)
 
 
 @pytest.mark.parametrize(
@@ -116,10 +114,8 @@ async def test_where_no_worker_has_what_a_job_needs_the_job_says_so(
     for _ in range(RETURNS + 1):
         assert not (await bench.state(job)).over
         await blind.run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert out.state is JobState.FAILED
-    assert out.error is not None
-    assert (out.error.type, out.error.exit_code) == error
+    out = await bench.get(job)
+    assert (failed(out).type, failed(out).exit_code) == error
     assert out.spending.attempts == ()
 
 
@@ -143,7 +139,7 @@ async def test_tenants_are_not_told_how_to_set_the_service_up(
     unit = await bench.next()
     await bench.worker().fail(await bench.claimed(unit.job), said)
     silent = JobStore(bench.redis, bench.url, clock=bench.clock, advice=False)
-    told = (await bench.store.get(unit.job, tenant=bench.tenant)).error
+    told = (await bench.get(unit.job)).error
     (row,) = await Batches(silent, Settings()).rows(batch.id, tenant=bench.tenant)
     job = await silent.get(unit.job, tenant=bench.tenant)
     assert told is not None
