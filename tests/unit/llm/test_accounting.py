@@ -36,7 +36,8 @@ CENTS = FlatPrices()
 
 
 def accounting(model: Any, journal: Account, **given: Any) -> Accounting:
-    return Accounting(model, journal=journal, **{"prices": CENTS, "bound": by_bytes, **given})
+    given = {"prices": CENTS, "bound": by_bytes} | given
+    return Accounting(model, journal=journal, **given)
 
 
 async def no_wait(_seconds: float) -> None:
