@@ -23,7 +23,6 @@ from posology.types import Call, Completion, Finish, Outcome, Stage, Usage
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
 from prompts.template import digests, load_own
-from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Shelf, model, pipeline, reply, runner
 from tests.support.replies import in_form
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
-
-redis_url = real.redis_url
-tenant = real.tenant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
