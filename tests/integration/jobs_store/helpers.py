@@ -211,11 +211,8 @@ class Bench:
 
 @asynccontextmanager
 async def open_bench(url: str, tenant: str) -> AsyncIterator[Bench]:
-    redis = connect(url)
-    try:
+    async with connect(url) as redis:
         yield Bench(redis=redis, url=url, tenant=tenant)
-    finally:
-        await redis.aclose()
 
 
 def succeeded(out: JobOutput) -> AskOutput:

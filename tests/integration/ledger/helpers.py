@@ -334,8 +334,5 @@ async def open_desk(kind: str, tenant: str, url: str) -> AsyncIterator[Desk]:
     if kind == "memory":
         yield MemoryDesk(tenant)
         return
-    redis = connect(url)
-    try:
+    async with connect(url) as redis:
         yield RedisDesk(tenant, redis=redis, url=url)
-    finally:
-        await redis.aclose()

@@ -8,8 +8,8 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -18,7 +18,6 @@ import anyio
 import pytest
 from anyio import to_thread
 from redis import Redis as SyncRedis
-from redis.asyncio import Redis
 from typer.testing import CliRunner
 
 from orchestrator.backup.backup import Sources, back_up, backups
@@ -46,7 +45,7 @@ pytestmark = pytest.mark.anyio
 
 async def spent_on(server: Server, tenant: str) -> list[Entry]:
     """Spend 1 of 4 dollars, with a call under way; return the entries."""
-    async with opened(server) as redis:
+    async with connect(server.url) as redis:
         await redis.sadd(keys.SPENDERS, tenant)
         ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
         await write_limits(redis, tenant, Limits(total=Decimal(4)))
@@ -59,7 +58,7 @@ async def spent_on(server: Server, tenant: str) -> list[Entry]:
 
 async def is_restored(server: Server, tenant: str, before: list[Entry]) -> None:
     """Check that the books are whole, that what was under way can end, and that the limit holds."""
-    async with opened(server) as redis:
+    async with connect(server.url) as redis:
         assert await stream(redis, tenant) == before
         assert (await Auditor(redis, server.url, tenant).verify()).right
         ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
@@ -76,18 +75,9 @@ async def is_restored(server: Server, tenant: str, before: list[Entry]) -> None:
 
 async def reserved_later(server: Server, tenant: str) -> None:
     """Do what no backup of before has."""
-    async with opened(server) as redis:
+    async with connect(server.url) as redis:
         ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
         await ledger.reserve(asked("late"))
-
-
-@asynccontextmanager
-async def opened(server: Server) -> AsyncIterator[Redis]:
-    redis = connect(server.url)
-    try:
-        yield redis
-    finally:
-        await redis.aclose()
 
 
 async def test_a_backup_restores_the_books(tmp_path: Path, tenant: str) -> None:
@@ -120,7 +110,7 @@ async def test_a_copy_of_the_files_restores_the_books(tmp_path: Path, tenant: st
     old.mkdir()
     with lasting_redis(old, "always") as server:
         before = await spent_on(server, tenant)
-        async with opened(server) as redis:
+        async with connect(server.url) as redis:
             await redis.bgrewriteaof()
             with anyio.fail_after(90):
                 while (await redis.info("persistence"))["aof_rewrite_in_progress"]:  # noqa: ASYNC110 - Redis tells nobody
