@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import Any
 
 import anyio
 import pytest
@@ -46,6 +47,7 @@ _EXHAUSTED = errors.BudgetExhausted(
     asked=Decimal(1),
     resets=None,
 )
+_TOO_LONG = errors.ContextTooLong("no", provider="openai", model="openai:test")
 _TOO_LARGE = errors.CallTooLarge("no", model="openai:test", tokens=9, limit=8)
 
 
@@ -93,6 +95,12 @@ async def climb(
     return await ladder(task(of), Structured(model))
 
 
+async def answered(script: Sequence[Any], rungs: Sequence[int] = (2, 4, 8, 16)) -> Answer:
+    answer = await climb(ScriptedModel(script), rungs)
+    assert isinstance(answer, Answer)
+    return answer
+
+
 async def test_it_stops_at_the_first_answer_whose_quotes_stand() -> None:
     model = ScriptedModel(told_by(3))
     answer = await climb(model)
@@ -119,18 +127,13 @@ async def test_without_an_answer_the_last_refusal_has_all_rungs() -> None:
 async def test_a_refusal_in_words_and_an_answer_without_a_standing_quote_go_on(
     said: AnswerReply, refused: bool
 ) -> None:
-    answer = await climb(
-        ScriptedModel([said, reply("Drug 3.", ("P4", "Drug 3 lowered mortality."))])
-    )
-    assert isinstance(answer, Answer)
+    answer = await answered([said, reply("Drug 3.", ("P4", "Drug 3 lowered mortality."))])
     assert answer.supported
     assert [r.refused for r in answer.rungs] == [refused, False]
 
 
 async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_comes() -> None:
-    model = ScriptedModel([UNQUOTED, REFUSED, REFUSED, REFUSED])
-    answer = await climb(model)
-    assert isinstance(answer, Answer)
+    answer = await answered([UNQUOTED, REFUSED, REFUSED, REFUSED])
     assert not answer.supported
     assert [r.refused for r in answer.rungs] == [False, True, True, True]
     assert "Answered from the first 2 of 16 passages (step 1 of the ladder's 4)." in answer.notes
@@ -143,8 +146,7 @@ async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_c
 
 async def test_of_answers_without_a_standing_quote_the_last_is_given() -> None:
     second = reply("Drug 5 did.")
-    answer = await climb(ScriptedModel([UNQUOTED, second]), (2, 4))
-    assert isinstance(answer, Answer)
+    answer = await answered([UNQUOTED, second], (2, 4))
     assert answer.text == "Drug 5 did."
     assert not any("None of its quotes could be verified" in note for note in answer.notes)
 
@@ -167,43 +169,38 @@ async def test_an_unknown_usage_stays_unknown_whatever_else_a_rung_calls() -> No
 
 
 @pytest.mark.parametrize(
-    "error",
-    [_EXHAUSTED, errors.NothingAffordable("no", partitions=2), _TOO_LARGE],
-    ids=lambda error: type(error).__name__,
+    ("error", "cause"),
+    [
+        (_EXHAUSTED, "the budget (BudgetExhausted)"),
+        (errors.NothingAffordable("no", partitions=2), "the budget (NothingAffordable)"),
+        (_TOO_LARGE, "the budget (CallTooLarge)"),
+        (_TOO_LONG, "the model's window (ContextTooLong)"),
+    ],
 )
-async def test_what_cannot_be_paid_ends_it_between_two_rungs(error: Exception) -> None:
-    model = ScriptedModel([REFUSED, REFUSED, error])
-    refusal = await climb(model)
+async def test_what_cannot_be_paid_or_held_ends_it_between_two_rungs(
+    error: errors.PosologyError, cause: str
+) -> None:
+    refusal = await climb(ScriptedModel([REFUSED, REFUSED, error]))
     assert isinstance(refusal, Refusal)
     assert [r.passages for r in refusal.rungs] == [2, 4]
     assert (
         "Refused in 2 steps of the ladder, which read the first 4 of 16 passages." in refusal.notes
     )
-    assert (
-        f"The ladder ended there because of the budget ({type(error).__name__})." in refusal.notes
-    )
+    assert f"The ladder ended there because of {cause}." in refusal.notes
 
 
 async def test_an_unsupported_answer_is_given_when_the_budget_ends_it() -> None:
-    answer = await climb(ScriptedModel([UNQUOTED, REFUSED, _EXHAUSTED]))
-    assert isinstance(answer, Answer)
+    answer = await answered([UNQUOTED, REFUSED, _EXHAUSTED])
     assert [r.refused for r in answer.rungs] == [False, True]
     assert any("The ladder ended there" in note for note in answer.notes)
 
 
-async def test_a_rung_that_the_models_window_does_not_hold_ends_it() -> None:
-    too_long = errors.ContextTooLong("no", provider="openai", model="openai:test")
-    refusal = await climb(ScriptedModel([REFUSED, REFUSED, too_long]))
-    assert isinstance(refusal, Refusal)
-    assert [rung.passages for rung in refusal.rungs] == [2, 4]
-    assert "The ladder ended there because of the model's window (ContextTooLong)." in refusal.notes
-    with pytest.raises(errors.ContextTooLong):
-        await climb(ScriptedModel([too_long]))
-
-
-async def test_a_first_rung_that_cannot_be_paid_is_an_error() -> None:
-    with pytest.raises(errors.BudgetExhausted):
-        await climb(ScriptedModel([_EXHAUSTED]))
+@pytest.mark.parametrize("error", [_EXHAUSTED, _TOO_LONG])
+async def test_a_first_rung_that_cannot_be_paid_or_held_is_an_error(
+    error: errors.PosologyError,
+) -> None:
+    with pytest.raises(type(error)):
+        await climb(ScriptedModel([error]))
 
 
 @pytest.mark.parametrize(
