@@ -22,11 +22,11 @@ from posology.budget.bounds.calls import NEWER, PER_CALL, PER_MESSAGE, CallBound
 from posology.budget.bounds.openai_tokens import EncodingFile
 from posology.corpus import sample
 from posology.hub import published
-from posology.query import make_query
 from posology.text.bounds import bytes_bound, words_bound
 from posology.text.tokens import wordpiece_counter
-from posology.types import Call, Message, PromptId, Role, Stage
+from posology.types import Call
 from prompts.answer import AnswerReply
+from tests.support.calls import a_call, asks
 from tests.support.examples import examples
 from tests.support.held import held_after
 
@@ -212,15 +212,7 @@ def test_new_numbers_and_ids_leave_nothing_in_memory(new: str) -> None:
 
 
 def _call(model: str = "anthropic:claude-sonnet-4-5", *contents: str) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=model,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=tuple(Message(role=Role.USER, content=content) for content in contents),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=200,
-    )
+    return a_call(model=model, messages=asks(*contents))
 
 
 def test_a_call_is_its_messages_and_what_is_set_around_them() -> None:
