@@ -16,6 +16,9 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HEADERS, HOME, part
 from orchestrator.jobs.events import check_event
 from orchestrator.rendering.exports import export_answer
+from orchestrator.rendering.forms.columns import facts, table
+from orchestrator.rendering.forms.jobs import JOBS, cancellation
+from orchestrator.rendering.forms.jobs import state as state_cell
 from orchestrator.rendering.kinds import MEDIA, Format
 from posology.errors import (
     InvalidQuery,
@@ -43,6 +46,9 @@ EXPORTS = {
     Format.CSV: "csv",
     Format.MARKDOWN: "md",
 }
+#: columns of the list, and of the page of one
+_LISTED = ("question", "state", "strategy", "model", "created", "cost")
+_FACTS = ("model", "strategy", "cost", "reserved", "cap", "created", "took", "expires", "runs")
 #: states of which a retry makes a queued job
 _RETRIED = (JobState.FAILED, JobState.EXPIRED, JobState.CANCELLED)
 
@@ -55,7 +61,11 @@ async def listed(asked: Asked) -> Response:
         tenant=asked.own, state=state, cursor=query.get("cursor") or None, limit=_PAGE
     )
     return asked.page(
-        "jobs.html", jobs=found.jobs, next=found.next, state=state, states=tuple(JobState)
+        "jobs.html",
+        jobs=table(JOBS, found.jobs, only=_LISTED),
+        next=found.next,
+        state=state,
+        states=tuple(JobState),
     )
 
 
@@ -69,6 +79,9 @@ async def shown(asked: Asked) -> Response:
     return asked.page(
         "job.html",
         job=found,
+        state=state_cell(found.state),
+        known=facts(JOBS, found, only=_FACTS),
+        saved=found.cancellation and cancellation(found.cancellation),
         out=out,
         sentences=() if out is None else marks.sentences(out),
         cards=() if out is None else marks.cards(out, texts),

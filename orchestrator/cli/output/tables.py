@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from rich.box import HEAVY_HEAD
@@ -18,10 +19,62 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.rendering.words import safe
+from orchestrator.rendering.forms.columns import Cell, Kind, Line, Tone, Value
+from orchestrator.rendering.forms.columns import Table as Form
+from orchestrator.rendering.forms.columns import cell as cell_of
+from orchestrator.rendering.words import SECONDS, moment, safe
 
 #: wider than any table
 _ANY = 100_000
+#: columns of the longest bar
+_BAR = 30
+_STYLES = {
+    None: "",
+    Tone.GOOD: "green",
+    Tone.BAD: "red",
+    Tone.WARN: "yellow",
+    Tone.SOFT: "dim",
+    Tone.LIVE: "blue",
+    Tone.OFF: "yellow",
+}
+
+
+def show_table(console: Console, form: Form) -> None:
+    """Print the table of a form."""
+    title = Text(safe(form.title)) if form.title else None
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+    for head, name in zip(form.heads, headings(form), strict=True):
+        table.add_column(
+            Text(name),
+            no_wrap=head.kind is not Kind.WIDE,
+            overflow="fold",
+            justify="right" if head.kind is Kind.NUMBER else "left",
+        )
+    for line in form.lines:
+        _add(table, line)
+    if form.total is not None:
+        table.add_section()
+        _add(table, form.total)
+    print_table(console, table)
+
+
+def headings(form: Form) -> list[str]:
+    """Return the titles of the columns as a terminal shows them."""
+    return [
+        safe(f"{one.title} (UTC)" if one.kind is Kind.TIME else one.title) for one in form.heads
+    ]
+
+
+def styled(cell: Cell) -> Text:
+    """Return a value as a terminal shows it."""
+    if cell.bar is not None:
+        return Text("█" * round(_BAR * cell.bar), "green")
+    shown = Text(safe(cell.text), _STYLES[cell.tone])
+    return Text.assemble(shown, f" {safe(cell.note)}") if cell.note else shown
+
+
+def _add(table: Table, line: Line) -> None:
+    table.add_row(*map(styled, line.cells), style=_STYLES[line.tone])
 
 
 def plain_table(*columns: str, left: Collection[str] = (), title: str | None = None) -> Table:
@@ -34,7 +87,7 @@ def plain_table(*columns: str, left: Collection[str] = (), title: str | None = N
 
 
 def print_facts(
-    console: Console, facts: Iterable[tuple[str, str | Text]], *, title: str | None = None
+    console: Console, facts: Iterable[tuple[str, Value]], *, title: str | None = None
 ) -> None:
     """Print names and values, one pair a line; with a title in a frame."""
     table = plain_table(title=title)
@@ -44,7 +97,10 @@ def print_facts(
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
     for name, value in facts:
-        table.add_row(Text(name), value if isinstance(value, Text) else Text(safe(value)))
+        shown = cell_of(value)
+        if shown.at is not None:
+            shown = replace(shown, text=f"{moment(shown.at, form=SECONDS)} UTC")
+        table.add_row(Text(safe(name)), styled(shown))
     print_table(console, table)
 
 
