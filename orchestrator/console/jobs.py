@@ -72,24 +72,24 @@ async def listed(asked: Asked) -> Response:
 async def shown(asked: Asked) -> Response:
     """Show a job: answer, quotes, decision, attempts, events."""
     store, job = asked.api.jobs(), asked.request.path_params["job"]
-    found = await store.get(job, tenant=asked.own)
+    record = await store.get(job, tenant=asked.own)
     events = await store.told(job, tenant=asked.own, limit=_EVENTS)
-    out = found.result
+    out = record.result
     texts = {} if out is None else await _texts(asked, out)
     return asked.page(
         "job.html",
-        job=found,
-        state=state_cell(found.state),
-        known=facts(JOBS, found, only=_FACTS),
-        saved=found.cancellation and cancellation(found.cancellation),
+        job=record,
+        state=state_cell(record.state),
+        known=facts(JOBS, record, only=_FACTS),
+        saved=record.cancellation and cancellation(record.cancellation),
         out=out,
         sentences=() if out is None else marks.sentences(out),
         cards=() if out is None else marks.cards(out, texts),
-        bars=timeline.bars(found, datetime.now(UTC)),
+        bars=timeline.bars(record, datetime.now(UTC)),
         steps=timeline.steps(events),
         last=events[-1].id if events else "0",
         exports=tuple(EXPORTS),
-        retried=found.state in _RETRIED,
+        retried=record.state in _RETRIED,
     )
 
 

@@ -190,7 +190,7 @@ def _only_object(text: str) -> str:
     An object that breaks ends the search: what is inside it must
     not be taken for the reply.
     """
-    found: str | None = None
+    first: str | None = None
     at = text.find("{")
     while at >= 0:
         if prose := _PROSE.match(text, at):
@@ -203,16 +203,16 @@ def _only_object(text: str) -> str:
                 text, at = mended, 0
                 continue
             raise BadStructure(
-                "holds more than one JSON object" if found else f"is not valid JSON: {error}"
+                "holds more than one JSON object" if first else f"is not valid JSON: {error}"
             ) from None
         one = json.dumps(value)
-        if found not in (None, one):
+        if first not in (None, one):
             raise BadStructure("holds more than one JSON object")
-        found = one
+        first = one
         at = text.find("{", end)
-    if found is None:
+    if first is None:
         raise BadStructure("holds no JSON object")
-    return found
+    return first
 
 
 def _without_comma(found: re.Match[str]) -> str:

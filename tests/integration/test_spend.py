@@ -154,9 +154,9 @@ async def test_reports_of_tenants_are_put_together(
     tenants = [tenant, f"{tenant}x", f"{tenant}y"]
     made = [await traffic_of(redis, redis_url, name, seed=i) for i, name in enumerate(tenants[:2])]
     ended = [one for t in made for one in t.told.values() if one.kind != "reserve"]
-    out = await spend_output(redis, redis_url, tenants, YEAR, Grouping.TENANT, one=False)
+    out = await spend_output(redis, redis_url, tenants, YEAR, Grouping.TENANT, single=False)
     assert {group.name for group in out.groups} == set(tenants[:2])
-    stages = await spend_output(redis, redis_url, tenants, YEAR, Grouping.STAGE, one=False)
+    stages = await spend_output(redis, redis_url, tenants, YEAR, Grouping.STAGE, single=False)
     assert out.total == stages.total
     assert out.total.charged_usd == summed(ended).charged
     assert out.tenant is None
@@ -412,7 +412,7 @@ async def test_the_balances_are_those_of_the_ledger(
     redis: Redis, redis_url: str, tenant: str
 ) -> None:
     await spend_something(redis, redis_url, tenant)
-    out = await spend_output(redis, redis_url, [tenant], YEAR, Grouping.DAY, one=True)
+    out = await spend_output(redis, redis_url, [tenant], YEAR, Grouping.DAY, single=True)
     expected = await RedisLedger(redis, redis_url, tenant=tenant).balances()
     assert [(b.cap_usd, b.spent_usd, b.reserved_usd, b.left_usd) for b in out.balances] == [
         (b.cap, b.spent, b.reserved, b.left) for b in expected

@@ -252,20 +252,20 @@ def abstracts(pool: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator
 
 def changes(text: str, rng: random.Random) -> list[str]:
     """Return what a sentence becomes by one changed direction, negation or number, in random order."""
-    found = []
+    changed = []
     if flips := list(_FLIP.finditer(text)):
-        one = rng.choice(flips)
-        found.append(text[: one.start()] + _FLIPS[one[0]] + text[one.end() :])
+        match = rng.choice(flips)
+        changed.append(text[: match.start()] + _FLIPS[match[0]] + text[match.end() :])
     if denial := _NOT.search(text):
-        found.append(text[: denial.start()] + text[denial.end() :])
+        changed.append(text[: denial.start()] + text[denial.end() :])
     elif verb := _VERB.search(text):
-        found.append(f"{text[: verb.end()]} not{text[verb.end() :]}")
+        changed.append(f"{text[: verb.end()]} not{text[verb.end() :]}")
     if numbers := list(_NUMBER.finditer(text)):
-        one = rng.choice(numbers)
-        value = float(one[0]) * rng.choice((0.3, 0.5, 1.5, 2, 3))
-        digits = len(one[0].partition(".")[2])
+        match = rng.choice(numbers)
+        value = float(match[0]) * rng.choice((0.3, 0.5, 1.5, 2, 3))
+        digits = len(match[0].partition(".")[2])
         written = f"{value:.{digits}f}"
-        if written != one[0]:
-            found.append(text[: one.start()] + written + text[one.end() :])
-    rng.shuffle(found)
-    return found
+        if written != match[0]:
+            changed.append(text[: match.start()] + written + text[match.end() :])
+    rng.shuffle(changed)
+    return changed

@@ -105,26 +105,26 @@ async def fetched(
         RequestProblem: 503 if it has not ended, which continues it; as for :func:`request_fetch`; or its own error.
     """
     made, _ = await request_fetch(api, tenant, asked, fresh=True)
-    found = await _ended(api, tenant, made.id, seconds=seconds)
-    if found.error is not None:
-        kind = getattr(errors, found.error.type, errors.PosologyError)
+    ingest = await _ended(api, tenant, made.id, seconds=seconds)
+    if ingest.error is not None:
+        kind = getattr(errors, ingest.error.type, errors.PosologyError)
         raise RequestProblem(
             status_of(kind) or 500,
-            found.error.type,
-            (kind.__doc__ or found.error.type).splitlines()[0].rstrip("."),
-            found.error.message,
-            ingest=found.id,
+            ingest.error.type,
+            (kind.__doc__ or ingest.error.type).splitlines()[0].rstrip("."),
+            ingest.error.message,
+            ingest=ingest.id,
         )
-    if found.fetch is None or not found.over:
+    if ingest.fetch is None or not ingest.over:
         raise RequestProblem(
             503,
             "FetchUnfinished",
             "The fetch for the question has not ended",
-            f"the ingest {found.id} continues: send the same request again, or wait for it first",
+            f"the ingest {ingest.id} continues: send the same request again, or wait for it first",
             headers={"Retry-After": str(RETRY_AFTER)},
-            ingest=found.id,
+            ingest=ingest.id,
         )
-    return found.id, found.fetch
+    return ingest.id, ingest.fetch
 
 
 async def _ended(api: Context, tenant: str, ingest: str, *, seconds: float) -> IngestOutput:

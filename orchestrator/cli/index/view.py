@@ -57,21 +57,21 @@ def sync_output(report: SyncReport) -> SyncOutput:
     )
 
 
-def prospect_output(found: SyncForecast) -> ProspectOutput:
+def prospect_output(forecast: SyncForecast) -> ProspectOutput:
     """Return the published form of what a sync will do."""
     return ProspectOutput(
-        files=tuple(file.name for file in found.plan.files),
-        again=found.plan.again,
-        revised=found.plan.revised,
-        missing=found.plan.missing,
-        waiting=found.waiting,
+        files=tuple(file.name for file in forecast.plan.files),
+        again=forecast.plan.again,
+        revised=forecast.plan.revised,
+        missing=forecast.plan.missing,
+        waiting=forecast.waiting,
         bad_files=tuple(
-            BadItem(path=one.path, line=one.line, reason=one.reason) for one in found.broken
+            BadItem(path=one.path, line=one.line, reason=one.reason) for one in forecast.broken
         ),
-        done=found.plan.done,
-        index=found.index,
-        rebuild=found.rebuilt,
-        vectors=None if found.vectors is None else _vectors(found.vectors),
+        done=forecast.plan.done,
+        index=forecast.index,
+        rebuild=forecast.rebuilt,
+        vectors=None if forecast.vectors is None else _vectors(forecast.vectors),
     )
 
 
@@ -100,10 +100,10 @@ def versions_output(index: Index) -> VersionsOutput:
     """Return the readable versions of an index. Blocking."""
     known = index.versions()
     until = [one.at + index.keep for one in known[1:]]
-    found = []
+    versions = []
     for one, end in zip_longest(known, until):
         view = index.view_at(one.number)
-        found.append(
+        versions.append(
             VersionOutput(
                 index=view.version,
                 number=one.number,
@@ -113,7 +113,7 @@ def versions_output(index: Index) -> VersionsOutput:
                 retracted=view.retracted,
             )
         )
-    return VersionsOutput(versions=tuple(found))
+    return VersionsOutput(versions=tuple(versions))
 
 
 def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:

@@ -50,9 +50,11 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
     name = str(model)
     family = capabilities(name)
     checks = measured.read(settings)
-    found = checks.get(name.lower())
+    check = checks.get(name.lower())
     levels = {stage: effort_of(name, stage, settings.effort) for stage in STAGES}
-    read, said = (prices.cost(name, usage) for usage in (Usage(input=_SHORT), Usage(output=_SHORT)))
+    read, written = (
+        prices.cost(name, usage) for usage in (Usage(input=_SHORT), Usage(output=_SHORT))
+    )
     try:
         prices.check(name)
         priced = True
@@ -83,13 +85,13 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
         batch=family.batch,
         retires=family.retirement(model.name),
         input_usd_per_million=_million(read),
-        output_usd_per_million=_million(said),
+        output_usd_per_million=_million(written),
         priced=priced,
         source=family.source,
         checked=family.checked,
         note=family.note,
-        measured=None if found is None else found.day,
-        measured_share=None if found is None else found.share,
+        measured=None if check is None else check.day,
+        measured_share=None if check is None else check.share,
         raised=measured.factors(checks).get(name.lower(), 1.0),
     )
 
@@ -123,34 +125,34 @@ def print_models(console: Console, models: tuple[ModelOutput, ...], today: date)
     print_table(console, table)
 
 
-def print_model(console: Console, one: ModelOutput, today: date) -> None:
+def print_model(console: Console, model: ModelOutput, today: date) -> None:
     """Print all that is known of a model."""
-    if not one.known:
+    if not model.known:
         console.print(
             Text("No known model family has this name: safe defaults apply.", style="yellow")
         )
-    if warning := retirement_warning(one.model, today):
-        console.print(Text(f"{one.model}: {warning}.", style="yellow"))
+    if warning := retirement_warning(model.model, today):
+        console.print(Text(f"{model.model}: {warning}.", style="yellow"))
     rows = {
-        "model": one.model,
-        "price": f"{_price(one.input_usd_per_million)} in, {_price(one.output_usd_per_million)} out, $ per million tokens"
-        if one.priced
+        "model": model.model,
+        "price": f"{_price(model.input_usd_per_million)} in, {_price(model.output_usd_per_million)} out, $ per million tokens"
+        if model.priced
         else "unknown: set POSOLOGY_PRICES; no call is made without a price",
-        "context": _context(one),
-        "reasoning": one.reasoning,
-        "effort levels": ", ".join(one.efforts) or _NONE,
+        "context": _context(model),
+        "reasoning": model.reasoning,
+        "effort levels": ", ".join(model.efforts) or _NONE,
         **{
-            f"effort, {stage}": f"{level or 'none sent'}, replies of up to {one.reply_tokens[stage]:,} tokens"
-            for stage, level in one.stages.items()
+            f"effort, {stage}": f"{level or 'none sent'}, replies of up to {model.reply_tokens[stage]:,} tokens"
+            for stage, level in model.stages.items()
         },
-        "temperature": _TEMPERATURE[one.temperature],
-        "tokens": _TOKENIZER[one.tokenizer],
-        "measured": _measured(one),
-        "cache writes": _CACHE[one.cache],
-        "tiers": ", ".join([*one.tiers, *(["batch"] if one.batch else [])]),
-        "retires": _NONE if one.retires is None else str(one.retires),
-        "source": f"{one.source} (checked {one.checked})" if one.checked else _NONE,
-        "uncertain": one.note or _NONE,
+        "temperature": _TEMPERATURE[model.temperature],
+        "tokens": _TOKENIZER[model.tokenizer],
+        "measured": _measured(model),
+        "cache writes": _CACHE[model.cache],
+        "tiers": ", ".join([*model.tiers, *(["batch"] if model.batch else [])]),
+        "retires": _NONE if model.retires is None else str(model.retires),
+        "source": f"{model.source} (checked {model.checked})" if model.checked else _NONE,
+        "uncertain": model.note or _NONE,
     }
     print_facts(console, rows.items())
 

@@ -84,20 +84,20 @@ def reconcile_csv(out: ReconcileOutput) -> None:
     )
 
 
-def _show_requests(console: Console, found: Requests) -> None:
+def _show_requests(console: Console, requests: Requests) -> None:
     _line(
         console,
-        f"requests: {found.matched:,} matched ({found.differing:,} differ), "
-        f"{found.only_ours:,} only ours, {found.only_theirs:,} only theirs, {found.twice:,} duplicates; "
-        f"calls without a reply: {found.explained:,} billed, {found.unbilled:,} not billed",
+        f"requests: {requests.matched:,} matched ({requests.differing:,} differ), "
+        f"{requests.only_ours:,} only ours, {requests.only_theirs:,} only theirs, {requests.twice:,} duplicates; "
+        f"calls without a reply: {requests.explained:,} billed, {requests.unbilled:,} not billed",
     )
     table = _table("", "requests")
-    for compared in found.totals:
+    for compared in requests.totals:
         _row(table, ("", "all"), compared, "")
     print_table(console, table)
-    for mismatch in found.mismatches[:_SHOWN]:
+    for mismatch in requests.mismatches[:_SHOWN]:
         _line(console, f"  {mismatch.flaw}: {_describe(mismatch)}", "red")
-    _cut(console, len(found.mismatches))
+    _cut(console, len(requests.mismatches))
 
 
 def _describe(mismatch: Mismatch) -> str:

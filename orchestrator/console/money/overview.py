@@ -34,7 +34,7 @@ async def shown(asked: Asked) -> Response:
     """Show balances now and the spending of 30 days."""
     store, tenant, days = asked.api.jobs(), asked.own, period(None, None, today=today())
     reports = {
-        by: await spend_output(store.redis, store.url, [tenant], days, by, one=True)
+        by: await spend_output(store.redis, store.url, [tenant], days, by, single=True)
         for by in (Grouping.DAY, Grouping.MODEL, Grouping.STAGE)
     }
     by_day = reports[Grouping.DAY]

@@ -141,21 +141,21 @@ def _cost(cell: CellOutput) -> tuple[str, ...]:
     )
 
 
-def _difference(found: DifferenceMeasured) -> tuple[str, ...]:
-    before = f"{found.against_policy}, {found.against_model}"
-    if found.against is not None:
-        before += f" in {found.against}"
+def _difference(difference: DifferenceMeasured) -> tuple[str, ...]:
+    before = f"{difference.against_policy}, {difference.against_model}"
+    if difference.against is not None:
+        before += f" in {difference.against}"
     return (
-        found.suite,
-        found.policy,
-        found.model,
+        difference.suite,
+        difference.policy,
+        difference.model,
         before,
-        f"{found.questions:,}",
-        *(points(one) for one in (found.accuracy, found.refused, found.wrong)),
-        f"{found.gained:,}",
-        f"{found.lost:,}",
-        number(found.tokens, "+,.0f"),
-        number(found.cost_usd, "+.6f"),
+        f"{difference.questions:,}",
+        *(points(one) for one in (difference.accuracy, difference.refused, difference.wrong)),
+        f"{difference.gained:,}",
+        f"{difference.lost:,}",
+        number(difference.tokens, "+,.0f"),
+        number(difference.cost_usd, "+.6f"),
     )
 
 

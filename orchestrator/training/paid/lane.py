@@ -70,7 +70,7 @@ class BatchBuyer:
         # earlier reservations may be charged in full
         before = spent + journal.content.reserved
         cap = None if purchase.cap is None else max(Decimal(0), purchase.cap - before)
-        self._records = RunRecords(purchase.ledger, journal, cap=cap, kept=kept)
+        self._records = RunRecords(purchase.ledger, journal, cap=cap, is_kept=kept)
         self._lane = Collector(
             self._records, lambda _: terms.endpoint, terms.prices, terms.options, raises=_FINAL
         )
