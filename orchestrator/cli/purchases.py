@@ -20,6 +20,7 @@ from orchestrator.cli.common import TenantOption, fail, run
 from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group
 from orchestrator.cli.question_options import RequestOptions
+from orchestrator.rendering.forms.money import cover
 from orchestrator.rendering.words import money, safe
 from orchestrator.settings import Settings
 from orchestrator.training.forms import LeftOut, RunTier, TrainingEstimate
@@ -157,11 +158,8 @@ def cost_lines(out: RunCost) -> Iterator[str]:
 
 
 def _cover(out: RunCost, amount: Decimal) -> str:
-    if amount >= out.worst_usd:
-        return ", covers the maximum"
-    if amount >= out.expected_usd:
-        return ", covers the expected cost but not the maximum"
-    return ", does not cover the expected cost; replies that it pays for are kept"
+    fits = cover(expected=amount >= out.expected_usd, maximum=amount >= out.worst_usd)
+    return f", {fits}{'' if amount >= out.expected_usd else '; replies that it pays for are kept'}"
 
 
 def say(lines: Iterable[str], style: str = "") -> None:

@@ -27,7 +27,7 @@ _MOST_ROWS = 10**9
 #: rows that a download reads at once
 _AT_ONCE = min(100, MAX_PAGE)
 #: columns of the list
-_LISTED = ("batch", "state", "created", "rows", "rejected", "cost so far")
+_LISTED = "batch, state, created, rows, rejected, cost so far"
 #: name of the download of all rows with everything
 _LINES = "jsonl"
 
@@ -38,7 +38,7 @@ async def listed(asked: Asked) -> Response:
     found = await asked.api.batches().page(tenant=asked.own, cursor=cursor, limit=_PAGE)
     return asked.page(
         "batches.html",
-        batches=table(BATCHES, found.batches, only=_LISTED),
+        batches=table(BATCHES, found.batches, _LISTED),
         next=found.next,
         model=asked.api.settings.model,
         key=keys.new_id("form"),
@@ -68,7 +68,7 @@ async def shown(asked: Asked) -> Response:
         "batch.html",
         batch=found,
         state=state(found.state),
-        cost=facts(BATCHES, found, only=("cost so far",)),
+        cost=facts(BATCHES, found, "cost so far"),
         ended=_ended(found),
         forecast=_forecast(found),
         rows=table(ROWS, rows),

@@ -17,6 +17,7 @@ from orchestrator.console.pages import HEADERS, HOME, part
 from orchestrator.jobs.events import check_event
 from orchestrator.rendering.exports import export_answer
 from orchestrator.rendering.forms.columns import facts, table
+from orchestrator.rendering.forms.decisions import OFFERS
 from orchestrator.rendering.forms.jobs import JOBS, cancellation
 from orchestrator.rendering.forms.jobs import state as state_cell
 from orchestrator.rendering.kinds import MEDIA, Format
@@ -47,8 +48,10 @@ EXPORTS = {
     Format.MARKDOWN: "md",
 }
 #: columns of the list, and of the page of one
-_LISTED = ("question", "state", "strategy", "model", "created", "cost")
-_FACTS = ("model", "strategy", "cost", "reserved", "cap", "created", "took", "expires", "runs")
+_LISTED = "question, state, strategy, model, created, cost"
+_FACTS = "model, strategy, cost, reserved, cap, created, took, expires, runs"
+#: priced doses that a page shows
+_OFFERS = 20
 #: states of which a retry makes a queued job
 _RETRIED = (JobState.FAILED, JobState.EXPIRED, JobState.CANCELLED)
 
@@ -62,7 +65,7 @@ async def listed(asked: Asked) -> Response:
     )
     return asked.page(
         "jobs.html",
-        jobs=table(JOBS, found.jobs, only=_LISTED),
+        jobs=table(JOBS, found.jobs, _LISTED),
         next=found.next,
         state=state,
         states=tuple(JobState),
@@ -75,14 +78,17 @@ async def shown(asked: Asked) -> Response:
     record = await store.get(job, tenant=asked.own)
     events = await store.told(job, tenant=asked.own, limit=_EVENTS)
     out = record.result
+    decision = out.decision if out else record.decision
     texts = {} if out is None else await _texts(asked, out)
     return asked.page(
         "job.html",
         job=record,
         state=state_cell(record.state),
-        known=facts(JOBS, record, only=_FACTS),
+        known=facts(JOBS, record, _FACTS),
         saved=record.cancellation and cancellation(record.cancellation),
         out=out,
+        decision=decision,
+        offers=decision and table(OFFERS, decision.offers[:_OFFERS]),
         sentences=() if out is None else marks.sentences(out),
         cards=() if out is None else marks.cards(out, texts),
         bars=timeline.bars(record, datetime.now(UTC)),

@@ -16,7 +16,7 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HOME, whole_number
 from orchestrator.jobs.affected import affected
 from orchestrator.question.request import MAX_VERSION
-from orchestrator.rendering.forms.columns import Column, Table, bar, number, table, text
+from orchestrator.rendering.forms.columns import Column, Kind, Table, share, table
 from orchestrator.retrieval import read_passage
 from posology.index.manifest import applied_files, unfinished
 
@@ -104,8 +104,8 @@ def _shares(title: str, groups: Iterable[tuple[str, int]]) -> Table:
     some = tuple(islice(groups, _GROUPS))
     most = max((count for _, count in some), default=1)
     columns: tuple[Column[tuple[str, int]], ...] = (
-        text(title, lambda one: one[0]),
-        bar("share", lambda one: one[1] / most),
-        number("passages", lambda one: one[1]),
+        Column(title, lambda one: one[0]),
+        Column("share", lambda one: share(one[1] / most), Kind.BAR),
+        Column("passages", lambda one: one[1], Kind.NUMBER),
     )
     return table(columns, some)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from orchestrator.rendering.forms.money import audit_lines
+from orchestrator.rendering.forms.money import audit_lines, estimates, remaining
 from orchestrator.rendering.sources import facts, link, warning
 from orchestrator.rendering.words import (
     SECONDS,
@@ -28,6 +28,7 @@ from orchestrator.rendering.words import (
     safe,
     size,
 )
+from policies.affordable import describe
 from posology.errors import InvalidQuery
 from posology.evidence import level
 from posology.version import __version__
@@ -124,6 +125,9 @@ def _environment() -> Environment:
             "warning": warning,
             "level": level,
             "audit_lines": audit_lines,
+            "dose": describe,
+            "estimates": estimates,
+            "remaining": remaining,
         }
     )
     return made

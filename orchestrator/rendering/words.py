@@ -49,7 +49,7 @@ def money(cost: Decimal | None) -> str:
     if cost == 0:
         return "$0"
     sign, amount = "−" if cost < 0 else "", abs(cost)
-    return f"{sign}${amount:.6f}" if amount < Decimal("0.01") else f"{sign}${amount:.4f}"
+    return f"{sign}${amount:.6f}" if amount < Decimal("0.01") else f"{sign}${amount:,.4f}"
 
 
 def percent(share: float | Decimal | None) -> str:

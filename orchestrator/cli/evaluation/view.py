@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import print_form
 from orchestrator.evaluation.folder import HTML, MARKDOWN, ROWS
 from orchestrator.evaluation.forms import EvalOutput
 from orchestrator.evaluation.report.tables import remarks, tables
@@ -22,10 +22,7 @@ def show_evaluation(console: Console, out: EvalOutput) -> None:
         console.print(Text(safe(remark), style="dim"), soft_wrap=True)
     for one in tables(out):
         console.print()
-        table = plain_table(*one.columns, left=one.columns[: one.names], title=one.title)
-        for cells in one.rows:
-            table.add_row(*(Text(safe(cell)) for cell in cells))
-        print_table(console, table)
+        print_form(console, one)
     folder = Path(out.folder)
     console.print()
     console.print(

@@ -7,7 +7,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.index.forms import (
@@ -21,8 +20,9 @@ from orchestrator.cli.index.forms import (
     VersionsOutput,
     ingest_output,
 )
-from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.tables import print_form
 from orchestrator.cli.terminal import show_ingest
+from orchestrator.rendering.forms.columns import table_of
 from orchestrator.rendering.words import safe
 
 if TYPE_CHECKING:
@@ -217,16 +217,15 @@ def _show_rebuild(console: Console, errors: Console, out: Rebuilt, *, done: bool
 
 def show_versions(console: Console, out: VersionsOutput) -> None:
     """Print the readable versions, oldest first."""
-    table = Table("version", "published (UTC)", "kept until (UTC)", "passages", "retracted")
-    for one in out.versions:
-        table.add_row(
-            Text(safe(one.index)),
-            _minute(one.published),
-            _minute(one.until) if one.until else "replaced",
-            f"{one.passages:,}",
-            f"{one.retracted:,}",
+    names = "version, published (UTC), readable until (UTC), passages, retracted"
+    rows = (
+        (
+            *(one.index, _minute(one.published), _minute(one.until) if one.until else "newest"),
+            *(one.passages, one.retracted),
         )
-    print_table(console, table)
+        for one in out.versions
+    )
+    print_form(console, table_of(names, rows, texts=3))
 
 
 def _minute(moment: str) -> str:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.output.tables import headings, print_facts, show_table, styled
-from orchestrator.rendering.forms.columns import Cell, Line, Table, Tone, Value, facts, table
+from orchestrator.cli.output.tables import headings, print_facts, print_form, styled
+from orchestrator.rendering.forms.columns import Cell, Line, Table, Tone, facts, table
 from orchestrator.rendering.forms.jobs import BATCHES, JOBS, cancellation, cost
 from orchestrator.rendering.words import calls, moment, safe, tokens
 from posology.published.jobs import BatchOutput, JobEvent, JobOutput, JobSummary, Waiting
@@ -18,51 +18,39 @@ from posology.published.jobs import BatchOutput, JobEvent, JobOutput, JobSummary
 _QUESTION = 20
 #: columns of a terminal from which on a table has room for everything
 _WIDE = 110
+#: facts of a job that come first
+_BEGIN = "job, tenant, state, model, created, started, ended, expires, runs, batch"
 #: characters of a year in a time
 _YEAR = len("2026-")
 
 
 def show_jobs(console: Console, jobs: Sequence[JobSummary]) -> None:
     """A table, a job a line."""
-    wide = ("strategy", "cost") if console.width >= _WIDE else ()
-    shown = table(JOBS, jobs, only=("job", "state", "created", *wide, "question"))
-    show_table(console, _fitted(shown, console))
+    wide = "strategy, cost, " if console.width >= _WIDE else ""
+    print_form(console, _fitted(table(JOBS, jobs, f"job, state, created, {wide}question"), console))
 
 
 def show_batches(console: Console, batches: Sequence[BatchOutput]) -> None:
     """A table, a batch a line."""
-    only = ("batch", "state", "created", "rows", "jobs", "cost so far")
-    show_table(console, table(BATCHES, batches, only=only))
+    print_form(console, table(BATCHES, batches, "batch, state, created, rows, jobs, cost so far"))
 
 
 def show_job(console: Console, job: JobOutput) -> None:
     """Everything: its way, its decision, its partitions, what it spent, and its answer or error."""
     from orchestrator.cli.terminal import show_answer, show_attempts
 
-    first = (
-        "job",
-        "tenant",
-        "state",
-        "model",
-        "created",
-        "started",
-        "ended",
-        "expires",
-        "runs",
-        "batch",
-    )
-    rows: list[tuple[str, Value]] = [*facts(JOBS, job, only=first)]
+    rows = facts(JOBS, job, _BEGIN)
     if job.decision is not None:
         decision = job.decision
         rows.append(("strategy", f"{decision.strategy}, by {decision.policy}"))
         rows.append(("because", decision.reason))
         rows.append(("in full", f"posology jobs show {job.id} --why"))
-    rows += facts(JOBS, job, only=("partitions",))
+    rows += facts(JOBS, job, "partitions")
     if job.waiting is not None:
         rows.append(("waits for", _waits(job.waiting)))
     spent = job.spending
     rows.append(("calls", f"{calls(spent)}, {tokens(spent)} tokens"))
-    rows += facts(JOBS, job, only=("cost", "cap", "reserved"))
+    rows += facts(JOBS, job, "cost, cap, reserved")
     if job.cancellation is not None:
         rows.append(("cancelled", cancellation(job.cancellation)))
     if job.error is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 app = typer.Typer(help="Manage webhook endpoints, and list and resend failed messages.")
 
-_LISTED = ("endpoint", "state", "queued", "delivered", "given up", "last attempt", "address")
+_LISTED = "endpoint, state, queued, delivered, given up, last attempt, address"
 WebhookArgument = Annotated[str, typer.Argument(metavar="ID", help="Endpoint id.")]
 
 
@@ -232,16 +232,16 @@ def _print_secret(made: WebhookOutput, secret: str, *, as_json: bool) -> None:
 
 
 def _show(console: Console, *found: WebhookOutput) -> None:
-    from orchestrator.cli.output.tables import show_table
+    from orchestrator.cli.output.tables import print_form
     from orchestrator.rendering.forms.columns import table
     from orchestrator.rendering.forms.jobs import ENDPOINTS
 
-    show_table(console, table(ENDPOINTS, found, only=_LISTED))
+    print_form(console, table(ENDPOINTS, found, _LISTED))
 
 
 def _show_failures(console: Console, page: WebhookFailures) -> None:
-    from orchestrator.cli.output.tables import show_table
+    from orchestrator.cli.output.tables import print_form
     from orchestrator.rendering.forms.columns import table
     from orchestrator.rendering.forms.jobs import FAILURES
 
-    show_table(console, table(FAILURES, page.failures))
+    print_form(console, table(FAILURES, page.failures))

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.models.forms import ModelCheck, ModelOutput
-from orchestrator.cli.output.tables import plain_table, print_facts, print_table
+from orchestrator.cli.output.tables import print_facts, print_form
 from orchestrator.configuration import measured
-from orchestrator.rendering.words import safe
+from orchestrator.rendering.forms.columns import Cell, Tone, Value, table_of
+from orchestrator.rendering.words import UNKNOWN, safe
 from orchestrator.settings import Settings
 from posology.budget.prices.book import PriceBook
 from posology.errors import UnpricedModel
@@ -21,7 +22,6 @@ from posology.llm.models.names import ModelName
 from posology.types import Usage
 from prompts.lengths import reply_tokens
 
-_NONE = "–"
 _MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("bad", "red")}
 #: tokens whose cost is that of a short prompt's
 _SHORT = 1_000
@@ -98,31 +98,22 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
 
 def print_models(console: Console, models: tuple[ModelOutput, ...], today: date) -> None:
     """Print models as a table, one a row."""
-    table = plain_table(
-        "model",
-        "context",
-        "$/M in",
-        "$/M out",
-        "effort",
-        "half price",
-        "retires",
-        left=("model", "effort", "half price"),
+    names = "model, effort, half price, context, $/M in, $/M out, retires"
+    print_form(console, table_of(names, (_row(one, today) for one in models), texts=3))
+
+
+def _row(model: ModelOutput, today: date) -> tuple[Value, ...]:
+    lanes = [*(["batch"] if model.batch else []), *(["flex"] if "flex" in model.tiers else [])]
+    soon = Tone.WARN if retirement_warning(model.model, today) else None
+    return (
+        model.model,
+        f"{model.efforts[0]}…{model.efforts[-1]}" if model.efforts else None,
+        ", ".join(lanes) or None,
+        model.context,
+        _price(model.input_usd_per_million),
+        _price(model.output_usd_per_million),
+        model.retires and Cell(text=str(model.retires), tone=soon),
     )
-    for one in models:
-        lanes = [*(["batch"] if one.batch else []), *(["flex"] if "flex" in one.tiers else [])]
-        retires = Text(_NONE if one.retires is None else str(one.retires))
-        if retirement_warning(one.model, today):
-            retires.stylize("yellow")
-        table.add_row(
-            safe(one.model),
-            _tokens(one.context),
-            _price(one.input_usd_per_million),
-            _price(one.output_usd_per_million),
-            f"{one.efforts[0]}…{one.efforts[-1]}" if one.efforts else _NONE,
-            ", ".join(lanes) or _NONE,
-            retires,
-        )
-    print_table(console, table)
 
 
 def print_model(console: Console, model: ModelOutput, today: date) -> None:
@@ -140,7 +131,7 @@ def print_model(console: Console, model: ModelOutput, today: date) -> None:
         else "unknown: set POSOLOGY_PRICES; no call is made without a price",
         "context": _context(model),
         "reasoning": model.reasoning,
-        "effort levels": ", ".join(model.efforts) or _NONE,
+        "effort levels": ", ".join(model.efforts) or UNKNOWN,
         **{
             f"effort, {stage}": f"{level or 'none sent'}, replies of up to {model.reply_tokens[stage]:,} tokens"
             for stage, level in model.stages.items()
@@ -150,9 +141,9 @@ def print_model(console: Console, model: ModelOutput, today: date) -> None:
         "measured": _measured(model),
         "cache writes": _CACHE[model.cache],
         "tiers": ", ".join([*model.tiers, *(["batch"] if model.batch else [])]),
-        "retires": _NONE if model.retires is None else str(model.retires),
-        "source": f"{model.source} (checked {model.checked})" if model.checked else _NONE,
-        "uncertain": model.note or _NONE,
+        "retires": UNKNOWN if model.retires is None else str(model.retires),
+        "source": f"{model.source} (checked {model.checked})" if model.checked else UNKNOWN,
+        "uncertain": model.note or UNKNOWN,
     }
     print_facts(console, rows.items())
 
@@ -171,11 +162,7 @@ def _million(cost: Decimal | None) -> Decimal | None:
 
 
 def _price(dollars: Decimal | None) -> str:
-    return _NONE if dollars is None else f"{dollars.normalize():f}"
-
-
-def _tokens(count: int | None) -> str:
-    return _NONE if count is None else f"{count:,}"
+    return UNKNOWN if dollars is None else f"{dollars.normalize():f}"
 
 
 def _context(one: ModelOutput) -> str:
@@ -196,29 +183,15 @@ def print_check(console: Console, out: ModelCheck) -> None:
     if not out.calls:
         return
     console.print()
-    table = plain_table(
-        "call",
-        "effort",
-        "in",
-        "reserved",
-        "out",
-        "reasoning",
-        "$",
-        "seconds",
-        left=("call", "effort"),
-    )
-    for call in out.calls:
-        table.add_row(
-            safe(call.name),
-            call.effort or _NONE,
-            _tokens(call.tokens_in),
-            f"{call.input_bound:,}",
-            _tokens(call.tokens_out),
-            _tokens(call.tokens_reasoning),
-            _price(call.cost_usd),
-            f"{call.seconds:.2f}",
+    rows = (
+        (
+            *(call.name, call.effort, call.tokens_in, call.input_bound),
+            *(call.tokens_out, call.tokens_reasoning, _price(call.cost_usd), f"{call.seconds:.2f}"),
         )
-    print_table(console, table)
+        for call in out.calls
+    )
+    names = "call, effort, in, reserved, out, reasoning, $, seconds"
+    print_form(console, table_of(names, rows, texts=2))
     cost = f"${out.charged_usd:f}" if out.cost_usd is None else f"${out.cost_usd:f}"
     console.print(
         Text(f"\n{len(out.calls)} calls, {cost}, {out.seconds or 0:.2f} s a call (median)")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.output.tables import print_csv, show_table, styled
+from orchestrator.cli.output.tables import print_csv, print_form, styled
 from orchestrator.rendering.forms.money import audit_lines, balances, difference, spending
 from orchestrator.rendering.words import money, safe
 from posology.budget.books.form import (
@@ -24,8 +24,8 @@ _SHOWN = 100
 
 def show_spend(console: Console, out: SpendOutput) -> None:
     """Print spending by group, the total, and the remaining budgets."""
-    show_table(console, spending(out))
-    show_table(console, balances(out.balances))
+    print_form(console, spending(out))
+    print_form(console, balances(out.balances))
 
 
 def spend_csv(out: SpendOutput) -> None:

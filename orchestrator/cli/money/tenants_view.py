@@ -11,7 +11,7 @@ from orchestrator.cli.money.tenants_form import (
     TenantOutput,
     TenantSummary,
 )
-from orchestrator.cli.output.tables import print_facts, show_table
+from orchestrator.cli.output.tables import print_facts, print_form
 from orchestrator.rendering.forms.columns import Value, table
 from orchestrator.rendering.forms.money import TENANTS, enabled, limits
 from orchestrator.rendering.forms.money import balances as balances_table
@@ -24,7 +24,7 @@ from posology.types import Balance
 
 #: names in the published form, where they have a unit
 _PUBLISHED = {**{name: f"{name}_usd" for name in MONEY}, "stored": "stored_mib"}
-_LISTED = ("tenant", "state", "day", "month", "total", "job", "keys")
+_LISTED = "tenant, state, day, month, total, job, keys"
 
 
 def tenant_summary(tenant: Tenant) -> TenantSummary:
@@ -60,7 +60,7 @@ def tenant_output(
 
 def show_tenants(console: Console, tenants: Sequence[Tenant]) -> None:
     """Print a table of tenants."""
-    show_table(console, table(TENANTS, tenants, only=_LISTED))
+    print_form(console, table(TENANTS, tenants, _LISTED))
 
 
 def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -> None:
@@ -75,7 +75,7 @@ def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -
         ends = "" if key.expires is None else f", expires {moment(key.expires)} UTC"
         found.append(("key", f"{key.id}, created {moment(key.created)} UTC{ends}"))
     print_facts(console, found, title=tenant.name)
-    show_table(console, balances_table(balance_outputs(tenant.name, balances)))
+    print_form(console, balances_table(balance_outputs(tenant.name, balances)))
 
 
 def exhausted(balances: Sequence[Balance]) -> list[str]:

@@ -29,21 +29,16 @@ _ANY = 100_000
 #: columns of the longest bar
 _BAR = 30
 _STYLES = {
-    None: "",
-    Tone.GOOD: "green",
-    Tone.BAD: "red",
-    Tone.WARN: "yellow",
-    Tone.SOFT: "dim",
-    Tone.LIVE: "blue",
+    None: "", Tone.GOOD: "green", Tone.BAD: "red", Tone.WARN: "yellow", Tone.SOFT: "dim", Tone.LIVE: "blue",
     Tone.OFF: "yellow",
-}
+}  # fmt: skip
 
 
-def show_table(console: Console, form: Form) -> None:
+def print_form(console: Console, form: Form) -> None:
     """Print the table of a form."""
     title = Text(safe(form.title)) if form.title else None
     table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-    for head, name in zip(form.heads, headings(form), strict=True):
+    for head, name in zip(form.columns, headings(form), strict=True):
         table.add_column(
             Text(name),
             no_wrap=head.kind is not Kind.WIDE,
@@ -61,7 +56,7 @@ def show_table(console: Console, form: Form) -> None:
 def headings(form: Form) -> list[str]:
     """Return the titles of the columns as a terminal shows them."""
     return [
-        safe(f"{one.title} (UTC)" if one.kind is Kind.TIME else one.title) for one in form.heads
+        safe(f"{one.title} (UTC)" if one.kind is Kind.TIME else one.title) for one in form.columns
     ]
 
 
@@ -70,7 +65,8 @@ def styled(cell: Cell) -> Text:
     if cell.bar is not None:
         return Text("█" * round(_BAR * cell.bar), "green")
     shown = Text(safe(cell.text), _STYLES[cell.tone])
-    return Text.assemble(shown, f" {safe(cell.note)}") if cell.note else shown
+    between = " " if cell.shade is None else "\n"
+    return Text.assemble(shown, (f"{between}{safe(cell.note)}", "dim")) if cell.note else shown
 
 
 def _add(table: Table, line: Line) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import print_form
 from orchestrator.question.decisions.forms import (
     CompareOutput,
     Replay,
     ReplayedJob,
     ReplayOutput,
-    SideOutput,
 )
+from orchestrator.rendering.forms.columns import table
+from orchestrator.rendering.forms.decisions import SIDES, pairs
 from orchestrator.rendering.replays import NAMES, differences
 from orchestrator.rendering.words import money, safe
 from policies.affordable import describe
@@ -59,15 +59,8 @@ def show_compare(console: Console, out: CompareOutput) -> None:
     )
     for bad in out.bad:
         console.print(Text(safe(f"row {bad.row}: {bad.error.message}"), style="yellow"))
-    print_table(console, _sides(out.first, out.second))
-    pairs = Table(box=None, pad_edge=False, header_style="bold")
-    pairs.add_column("questions", justify="right")
-    for side in (out.first, out.second):
-        pairs.add_column(safe(side.policy))
-    for pair in out.doses:
-        style = "" if pair.first != pair.second else "dim"
-        pairs.add_row(f"{pair.questions}", safe(pair.first), safe(pair.second), style=style)
-    print_table(console, pairs)
+    print_form(console, table(SIDES, (out.first, out.second)))
+    print_form(console, pairs(out))
     for one in out.differences:
         console.print(Text(f"{one.row}  {safe(' '.join(one.question.split()))}"), soft_wrap=True)
         for dose, reason, dollars in (
@@ -79,23 +72,3 @@ def show_compare(console: Console, out: CompareOutput) -> None:
     left = out.differing - len(out.differences)
     if left:
         console.print(Text(f"… and {left} more (--show {out.differing})", style="dim"))
-
-
-def _sides(*sides: SideOutput) -> Table:
-    table = plain_table(
-        *("policy", "declined", "calls", "tokens in", "minimum", "expected", "maximum"),
-        "expected, differing",
-        left=("policy",),
-    )
-    for side in sides:
-        table.add_row(
-            safe(side.policy),
-            f"{side.declined}",
-            f"{side.calls:,}",
-            f"{side.input_tokens:,}",
-            money(side.low_usd),
-            money(side.expected_usd),
-            money(side.worst_usd),
-            money(side.differing_expected_usd),
-        )
-    return table

@@ -8,7 +8,7 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.money.audits import Audits, begin
 from orchestrator.console.pages import HOME
 from orchestrator.jobs.events import check_event
-from orchestrator.rendering.forms.columns import Cell, Column, Tone, number, table, text, time
+from orchestrator.rendering.forms.columns import Cell, Column, Kind, Tone, table
 from orchestrator.rendering.forms.jobs import job_cell
 from orchestrator.rendering.words import money
 from posology.budget.books.reader import Entry, Reader
@@ -27,14 +27,14 @@ def _charged(entry: Entry) -> Cell | None:
 
 
 _COLUMNS: tuple[Column[Entry], ...] = (
-    time("time", lambda one: at(one.place.partition("-")[0])),
-    text("entry", lambda one: one.kind),
-    text("job or run", lambda one: job_cell(one.job)),
-    text("model", lambda one: one.fields.get("model")),
-    text("stage", lambda one: one.fields.get("stage")),
-    number("reserved", lambda one: dollars(one.reserved)),
-    number("spent", lambda one: dollars(one.spent)),
-    number("charged", _charged),
+    Column("time", lambda one: at(one.place.partition("-")[0]), Kind.TIME),
+    Column("entry", lambda one: one.kind),
+    Column("job or run", lambda one: job_cell(one.job)),
+    Column("model", lambda one: one.fields.get("model")),
+    Column("stage", lambda one: one.fields.get("stage")),
+    Column("reserved", lambda one: dollars(one.reserved), Kind.NUMBER),
+    Column("spent", lambda one: dollars(one.spent), Kind.NUMBER),
+    Column("charged", _charged, Kind.NUMBER),
 )
 
 

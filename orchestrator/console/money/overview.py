@@ -44,7 +44,7 @@ async def shown(asked: Asked) -> Response:
         total=by_day.total,
         meters=meters(by_day.balances),
         reports={
-            by.value: spending(_first(report), only=(by.value, "share", "charged", "attempts"))
+            by.value: spending(_first(report), f"{by}, share, charged, attempts")
             for by, report in reports.items()
         },
     )

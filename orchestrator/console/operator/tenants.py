@@ -24,7 +24,7 @@ from posology.types import Limits
 _PAGE = 50
 #: limits that a form has as text
 _TEXTS = {name: LIMITS[name] for name in FIELDS if name not in ("models", "may_ingest")}
-_LISTED = ("tenant", "state", "day", "month", "keys", "created")
+_LISTED = "tenant, state, day, month, keys, created"
 _MODELS, _INGEST, _YES = "models", "may_ingest", "yes"
 #: time for which replaced keys stay valid, in seconds, and its name
 GRACES = {"0": "at once", "3600": "in an hour", "86400": "in a day", "604800": "in a week"}
@@ -111,7 +111,7 @@ async def _list(
     return asked.page(
         "tenants.html",
         200 if failed is None else 422,
-        tenants=table(TENANTS, found, only=_LISTED),
+        tenants=table(TENANTS, found, _LISTED),
         next=following,
         given=given,
         was={},

@@ -30,9 +30,9 @@ _EVENTS = tuple(event for event in WebhookEvent if event is not WebhookEvent.TES
 OVERLAPS = {"86400": "in a day", "3600": "in an hour", "0": "at once: it leaked"}
 _PATH = f"{HOME}/webhooks"
 #: columns of the list, of the page of one, and of its failures
-_LISTED = ("endpoint", "address", "state", "queued", "delivered", "given up", "last attempt")
-_FACTS = ("address", "messages", "created", "queued", "delivered", "given up", "last attempt", "paused")  # fmt: skip
-_GIVEN_UP = ("given up", "type", "about", "attempts", "reason")
+_LISTED = "endpoint, address, state, queued, delivered, given up, last attempt"
+_FACTS = "address, messages, created, queued, delivered, given up, last attempt, paused"
+_GIVEN_UP = "given up, type, about, attempts, reason"
 
 
 async def listed(asked: Asked) -> Response:
@@ -110,7 +110,7 @@ async def _list(asked: Asked, failed: InvalidQuery | None = None) -> Response:
     return asked.page(
         "webhooks.html",
         200 if failed is None else 422,
-        webhooks=table(ENDPOINTS, map(_shown, found), only=_LISTED),
+        webhooks=table(ENDPOINTS, map(_shown, found), _LISTED),
         most=MAX_ENDPOINTS,
         events=_EVENTS,
         chosen=DEFAULT_EVENTS
@@ -129,10 +129,10 @@ async def _page(asked: Asked, found: WebhookOutput, *, secret: str | None = None
         "webhook.html",
         webhook=found,
         state=endpoint_state(found),
-        known=facts(ENDPOINTS, _shown(found), only=_FACTS),
+        known=facts(ENDPOINTS, _shown(found), _FACTS),
         secret=secret,
         overlaps=OVERLAPS,
-        failures=table(FAILURES, page.failures, only=_GIVEN_UP),
+        failures=table(FAILURES, page.failures, _GIVEN_UP),
         next=page.next,
     )
 

@@ -1,17 +1,17 @@
-"""Columns and tables, before they are lines of a terminal or rows of a page.
+"""Columns of forms, and tables of text before they are lines of a terminal or rows of a page.
 
-A column has a title and takes its value from a row. The type of the value decides its text: dollars, counts, times and
-names look the same everywhere. Terminal and console remove unseen characters, and choose colours by the tone.
+The type of a value decides its text, so dollars, counts, times and names look the same everywhere. Terminal and console
+remove unseen characters, and choose colours by the tone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from orchestrator.rendering.words import UNKNOWN, moment, money
 
@@ -62,28 +62,22 @@ class Cell:
     at: datetime | None = None
     #: length of the bar, 0 to 1; ``None``: no bar
     bar: float | None = None
+    #: shade among the values of a table, from 0; -1: none; ``None``: it is not shaded
+    shade: int | None = None
 
 
 Value = Cell | str | int | Decimal | datetime | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """A column of a form."""
+    """A column of a form; by position, since a form lists many."""
 
     title: str
     value: Callable[[Row], Value]
     kind: Kind = Kind.TEXT
     #: text where there is no value
     none: str = UNKNOWN
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Head:
-    """The head of a column."""
-
-    title: str
-    kind: Kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,51 +93,20 @@ class Line:
 class Table:
     """A table of text."""
 
-    heads: tuple[Head, ...]
+    columns: Sequence[Column[Any]]
     lines: tuple[Line, ...]
     #: sums of the lines; ``None``: none are shown
     total: Line | None = None
     title: str = ""
 
 
-def text(title: str, value: Callable[[Row], Value], none: str = UNKNOWN) -> Column[Row]:
-    """Return a column of names and states."""
-    return Column(title=title, value=value, none=none)
-
-
-def wide(title: str, value: Callable[[Row], Value], none: str = UNKNOWN) -> Column[Row]:
-    """Return a column of sentences."""
-    return Column(title=title, value=value, none=none, kind=Kind.WIDE)
-
-
-def number(title: str, value: Callable[[Row], Value], none: str = UNKNOWN) -> Column[Row]:
-    """Return a column of counts, dollars or other figures."""
-    return Column(title=title, value=value, none=none, kind=Kind.NUMBER)
-
-
-def time(
-    title: str, value: Callable[[Row], datetime | Cell | None], none: str = UNKNOWN
-) -> Column[Row]:
-    """Return a column of times."""
-    return Column(title=title, value=value, none=none, kind=Kind.TIME)
-
-
-def bar(title: str, share: Callable[[Row], float]) -> Column[Row]:
-    """Return a column of bars; shares are cut to 0 and 1."""
-    return Column(
-        title=title,
-        value=lambda row: Cell(text="", bar=min(max(share(row), 0.0), 1.0)),
-        kind=Kind.BAR,
-    )
-
-
 def table(
     columns: Sequence[Column[Row]],
     rows: Iterable[Row],
+    only: str = "",
     *,
-    only: Sequence[str] = (),
     total: Row | None = None,
-    tone: Callable[[Row], Tone | None] | None = None,
+    tone: Callable[[Row], Tone | None] = lambda _: None,
     title: str = "",
 ) -> Table:
     """Return the table of some rows.
@@ -151,42 +114,49 @@ def table(
     Args:
         columns: columns of their form.
         rows: the rows.
-        only: titles of the columns to show, in order; empty: all.
+        only: titles of the columns to show, in order, separated by commas; empty: all.
         total: row of sums, shown last.
         tone: returns the tone of a row.
         title: title of the table.
     """
-    shown = tuple(_chosen(columns, only))
+    shown = _chosen(columns, only)
 
     def line(row: Row) -> Line:
-        return Line(
-            cells=tuple(cell(one.value(row), one.none) for one in shown), tone=tone and tone(row)
-        )
+        return Line(cells=tuple(cell(one.value(row), one.none) for one in shown), tone=tone(row))
 
-    return Table(
-        heads=tuple(Head(title=one.title, kind=one.kind) for one in shown),
-        lines=tuple(map(line, rows)),
-        total=None if total is None else line(total),
-        title=title,
-    )
+    last = None if total is None else line(total)
+    return Table(columns=shown, lines=tuple(map(line, rows)), total=last, title=title)
 
 
-def facts(
-    columns: Sequence[Column[Row]], row: Row, *, only: Sequence[str] = ()
-) -> tuple[tuple[str, Cell], ...]:
-    """Return titles and values of one row, without those that have neither a value nor a text for that.
+def table_of(
+    names: str, rows: Iterable[Sequence[Value]], *, texts: int = 1, title: str = ""
+) -> Table:
+    """Return a table of values that only one door shows.
 
     Args:
-        columns: columns of its form.
-        row: the row.
-        only: titles of the columns to show, in order; empty: all.
+        names: titles of the columns, separated by commas.
+        rows: their values.
+        texts: number of leading columns that are no figures; all but the first may take several lines.
+        title: title of the table.
     """
+    kinds = (Kind.TEXT, *(Kind.WIDE,) * names.count(","))[:texts] + (Kind.NUMBER,) * (
+        names.count(",") + 1
+    )
+    columns: list[Column[Sequence[Value]]] = [
+        Column(name, lambda row, place=place: row[place], kinds[place])
+        for place, name in enumerate(names.split(", "))
+    ]
+    return table(columns, rows, title=title)
+
+
+def facts(columns: Sequence[Column[Row]], row: Row, only: str) -> list[tuple[str, Value]]:
+    """Return titles and values of one row, without those that have neither a value nor a text for that."""
     found = ((one, one.value(row)) for one in _chosen(columns, only))
-    return tuple(
+    return [
         (one.title, cell(value, one.none))
         for one, value in found
         if value is not None or one.none != UNKNOWN
-    )
+    ]
 
 
 def cell(value: Value, none: str = UNKNOWN) -> Cell:
@@ -196,18 +166,23 @@ def cell(value: Value, none: str = UNKNOWN) -> Cell:
             return value
         case None:
             return Cell(text=none)
-        case Decimal():
-            return Cell(text=money(value))
-        case datetime():
-            return Cell(text=moment(value), at=value)
         case bool():
             return Cell(text="yes" if value else "no")
         case int():
             return Cell(text=f"{value:,}")
+        case Decimal():
+            return Cell(text=money(value))
+        case datetime():
+            return Cell(text=moment(value), at=value)
         case _:
             return Cell(text=str(value))
 
 
-def _chosen(columns: Sequence[Column[Row]], only: Sequence[str]) -> Iterator[Column[Row]]:
+def share(part: float) -> Cell:
+    """Return a bar of a length of 0 to 1."""
+    return Cell(text="", bar=min(max(part, 0.0), 1.0))
+
+
+def _chosen(columns: Sequence[Column[Row]], only: str) -> Sequence[Column[Row]]:
     named = {one.title: one for one in columns}
-    yield from (named[title] for title in only) if only else columns
+    return [named[title] for title in only.split(", ")] if only else columns

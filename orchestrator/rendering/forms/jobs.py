@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
-from types import MappingProxyType
 from urllib.parse import quote
 
-from orchestrator.rendering.forms.columns import (
-    Cell,
-    Column,
-    Tone,
-    number,
-    text,
-    time,
-    wide,
-)
+from orchestrator.rendering.forms.columns import Cell, Column, Kind, Tone
 from orchestrator.rendering.forms.money import enabled
 from orchestrator.rendering.words import lasted, moment, money, plural
 from posology.published.jobs import BatchOutput, BatchRow, Cancellation, JobSummary, Progress
 from posology.published.webhooks.endpoints import WebhookFailure, WebhookOutput
 from posology.types.jobs import JobState
 
-_TONES: Mapping[str, Tone] = MappingProxyType(
-    {
-        JobState.QUEUED: Tone.SOFT,
-        JobState.RUNNING: Tone.LIVE,
-        JobState.EXTRACTING: Tone.LIVE,
-        JobState.REDUCING: Tone.LIVE,
-        JobState.CANCELLING: Tone.OFF,
-        JobState.SUCCEEDED: Tone.GOOD,
-        JobState.FAILED: Tone.BAD,
-        JobState.CANCELLED: Tone.OFF,
-        JobState.EXPIRED: Tone.BAD,
-    }
-)
+_TONES = {
+    JobState.QUEUED: Tone.SOFT,
+    **dict.fromkeys((JobState.RUNNING, JobState.EXTRACTING, JobState.REDUCING), Tone.LIVE),
+    **dict.fromkeys((JobState.CANCELLING, JobState.CANCELLED), Tone.OFF),
+    **dict.fromkeys((JobState.FAILED, JobState.EXPIRED), Tone.BAD),
+    JobState.SUCCEEDED: Tone.GOOD,
+}
 
 
 def state(of: StrEnum, note: str = "") -> Cell:
@@ -93,23 +78,23 @@ def _runs(job: JobSummary) -> Cell | None:
 
 
 JOBS: tuple[Column[JobSummary], ...] = (
-    text("job", lambda one: job_cell(one.id)),
-    wide("question", lambda one: Cell(text=one.question, page=job_cell(one.id).page)),
-    text("tenant", lambda one: one.tenant),
-    text("state", lambda one: state(one.state, _reading(one))),
-    text("strategy", lambda one: one.strategy),
-    text("model", lambda one: one.model),
-    time("created", lambda one: one.created),
-    time("started", lambda one: one.started),
-    time("ended", lambda one: one.ended),
-    text("took", lambda one: one.ended and lasted((one.ended - one.created).total_seconds())),
-    time("expires", lambda one: None if one.ended else one.deadline),
-    text("runs", _runs),
-    text("batch", lambda one: one.batch and f"{one.batch} row {one.row}"),
-    text("partitions", lambda one: one.progress and read(one.progress)),
-    number("cost", cost),
-    number("cap", lambda one: one.cap_usd, "the limits of the tenant"),
-    text("reserved", _reserved),
+    Column("job", lambda one: job_cell(one.id)),
+    Column("question", lambda one: Cell(text=one.question, page=job_cell(one.id).page), Kind.WIDE),
+    Column("tenant", lambda one: one.tenant),
+    Column("state", lambda one: state(one.state, _reading(one))),
+    Column("strategy", lambda one: one.strategy),
+    Column("model", lambda one: one.model),
+    Column("created", lambda one: one.created, Kind.TIME),
+    Column("started", lambda one: one.started, Kind.TIME),
+    Column("ended", lambda one: one.ended, Kind.TIME),
+    Column("took", lambda one: one.ended and lasted((one.ended - one.created).total_seconds())),
+    Column("expires", lambda one: None if one.ended else one.deadline, Kind.TIME),
+    Column("runs", _runs),
+    Column("batch", lambda one: one.batch and f"{one.batch} row {one.row}"),
+    Column("partitions", lambda one: one.progress and read(one.progress)),
+    Column("cost", cost, Kind.NUMBER),
+    Column("cap", lambda one: one.cap_usd, Kind.NUMBER, "the limits of the tenant"),
+    Column("reserved", _reserved),
 )
 
 
@@ -134,13 +119,13 @@ def _outcome(row: BatchRow) -> Cell:
 
 
 BATCHES: tuple[Column[BatchOutput], ...] = (
-    text("batch", lambda one: Cell(text=one.id, page=f"/batches/{one.id}")),
-    text("state", lambda one: state(one.state)),
-    time("created", lambda one: one.created),
-    number("rows", lambda one: one.total),
-    number("rejected", lambda one: one.rejected),
-    wide("jobs", lambda one: ", ".join(_counts(one))),
-    number("cost so far", spent),
+    Column("batch", lambda one: Cell(text=one.id, page=f"/batches/{one.id}")),
+    Column("state", lambda one: state(one.state)),
+    Column("created", lambda one: one.created, Kind.TIME),
+    Column("rows", lambda one: one.total, Kind.NUMBER),
+    Column("rejected", lambda one: one.rejected, Kind.NUMBER),
+    Column("jobs", lambda one: ", ".join(_counts(one)), Kind.WIDE),
+    Column("cost so far", spent, Kind.NUMBER),
 )
 
 
@@ -158,32 +143,32 @@ def _tried(one: WebhookOutput) -> Cell | None:
 
 
 ROWS: tuple[Column[BatchRow], ...] = (
-    number("row", lambda one: str(one.row)),
-    text("id", lambda one: None if one.id is None else str(one.id)),
-    text("state", lambda one: one.state and state(one.state), "rejected or waiting"),
-    wide("question or error", _outcome),
+    Column("row", lambda one: str(one.row), Kind.NUMBER),
+    Column("id", lambda one: None if one.id is None else str(one.id)),
+    Column("state", lambda one: one.state and state(one.state), Kind.TEXT, "rejected or waiting"),
+    Column("question or error", _outcome, Kind.WIDE),
 )
 
 
 ENDPOINTS: tuple[Column[WebhookOutput], ...] = (
-    text("endpoint", lambda one: Cell(text=one.id, page=f"/webhooks/{one.id}")),
-    text("state", endpoint_state),
-    wide("address", lambda one: one.url),
-    wide("messages", lambda one: ", ".join(one.events)),
-    time("created", lambda one: one.created),
-    number("queued", lambda one: one.queued),
-    number("delivered", lambda one: one.delivered),
-    number("given up", lambda one: one.failed),
-    time("last attempt", _tried),
-    time("paused", lambda one: one.paused),
+    Column("endpoint", lambda one: Cell(text=one.id, page=f"/webhooks/{one.id}")),
+    Column("state", endpoint_state),
+    Column("address", lambda one: one.url, Kind.WIDE),
+    Column("messages", lambda one: ", ".join(one.events), Kind.WIDE),
+    Column("created", lambda one: one.created, Kind.TIME),
+    Column("queued", lambda one: one.queued, Kind.NUMBER),
+    Column("delivered", lambda one: one.delivered, Kind.NUMBER),
+    Column("given up", lambda one: one.failed, Kind.NUMBER),
+    Column("last attempt", _tried, Kind.TIME),
+    Column("paused", lambda one: one.paused, Kind.TIME),
 )
 
 
 FAILURES: tuple[Column[WebhookFailure], ...] = (
-    text("message", lambda one: one.message),
-    time("given up", lambda one: one.failed),
-    text("type", lambda one: one.type),
-    text("about", lambda one: job_cell(one.subject)),
-    number("attempts", lambda one: one.tries),
-    wide("reason", lambda one: one.error),
+    Column("message", lambda one: one.message),
+    Column("given up", lambda one: one.failed, Kind.TIME),
+    Column("type", lambda one: one.type),
+    Column("about", lambda one: job_cell(one.subject)),
+    Column("attempts", lambda one: one.tries, Kind.NUMBER),
+    Column("reason", lambda one: one.error, Kind.WIDE),
 )

@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING
 from orchestrator.rendering.forms.columns import (
     Cell,
     Column,
+    Kind,
     Table,
     Tone,
     Value,
-    bar,
-    number,
+    share,
     table,
-    text,
-    time,
 )
 from orchestrator.rendering.words import money, plural
 from posology.budget.books.form import CounterDifference, LedgerAudit
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.refusals import plain
-from posology.published.estimates import ScopeEstimate, StrategyEstimate
+from posology.published.estimates import EstimateOutput, ScopeEstimate, StrategyEstimate
 from posology.published.money import BalanceOutput, SpendGroup, SpendOutput
 
 if TYPE_CHECKING:
@@ -53,40 +51,39 @@ _UNSET = {"models": "all", "queued": "the installation's", "stored": "the instal
 _NANO = ("spent", "reserved", "nano", "bound")
 
 
-def spending(out: SpendOutput, *, only: Sequence[str] = ()) -> Table:
+def spending(out: SpendOutput, only: str = "") -> Table:
     """Return the groups of a report; with all columns, also their total."""
     most = max((one.charged_usd for one in out.groups), default=Decimal(0))
+    whole = not only
+    only = only or f"{out.by}, attempts, charged, at bounds, unknown, tokens in, tokens out"
     columns: tuple[Column[SpendGroup], ...] = (
-        text(str(out.by), lambda one: one.name),
-        number("attempts", lambda one: one.attempts),
-        number("charged", lambda one: one.charged_usd),
-        number("at bounds", lambda one: one.at_bounds_usd),
-        number("unknown", lambda one: one.unknown_costs),
-        number("tokens in", lambda one: one.input_tokens),
-        number("tokens out", lambda one: one.output_tokens),
+        Column(str(out.by), lambda one: one.name),
+        Column("attempts", lambda one: one.attempts, Kind.NUMBER),
+        Column("charged", lambda one: one.charged_usd, Kind.NUMBER),
+        Column("at bounds", lambda one: one.at_bounds_usd, Kind.NUMBER),
+        Column("unknown", lambda one: one.unknown_costs, Kind.NUMBER),
+        Column("tokens in", lambda one: one.input_tokens, Kind.NUMBER),
+        Column("tokens out", lambda one: one.output_tokens, Kind.NUMBER),
+        Column(
+            "share", lambda one: share(float(one.charged_usd / most) if most else 0.0), Kind.BAR
+        ),
     )
-    if only:
-        columns += (bar("share", lambda one: float(one.charged_usd / most) if most else 0.0),)
     total = SpendGroup.model_construct(name="total", **dict(out.total))
-    return table(
-        columns,
-        out.groups,
-        only=only,
-        total=total if not only and len(out.groups) != 1 else None,
-        title=f"{out.tenant or 'all tenants'}, {out.since} to {out.until}",
-    )
+    last = total if whole and len(out.groups) != 1 else None
+    title = f"{out.tenant or 'all tenants'}, {out.since} to {out.until}"
+    return table(columns, out.groups, only, total=last, title=title)
 
 
 def balances(found: Sequence[BalanceOutput]) -> Table:
     """Return the budgets of tenants as they are now."""
     several = len({one.tenant for one in found}) > 1
     columns: tuple[Column[BalanceOutput], ...] = (
-        text("budget", lambda one: f"{one.tenant} {one.scope}" if several else str(one.scope)),
-        number("limit", lambda one: one.cap_usd, UNLIMITED),
-        number("spent", lambda one: one.spent_usd),
-        number("reserved", lambda one: one.reserved_usd),
-        number("remaining", lambda one: one.left_usd, UNLIMITED),
-        time("resets", lambda one: one.resets, "never"),
+        Column("budget", lambda one: f"{one.tenant} {one.scope}" if several else str(one.scope)),
+        Column("limit", lambda one: one.cap_usd, Kind.NUMBER, UNLIMITED),
+        Column("spent", lambda one: one.spent_usd, Kind.NUMBER),
+        Column("reserved", lambda one: one.reserved_usd, Kind.NUMBER),
+        Column("remaining", lambda one: one.left_usd, Kind.NUMBER, UNLIMITED),
+        Column("resets", lambda one: one.resets, Kind.TIME, "never"),
     )
     return table(columns, found, title="now")
 
@@ -104,14 +101,14 @@ def cap(value: Decimal | None) -> Cell | None:
 
 
 TENANTS: tuple[Column[Tenant], ...] = (
-    text("tenant", lambda one: Cell(text=one.name, page=f"/tenants/{one.name}")),
-    text("state", lambda one: enabled(disabled=one.disabled)),
-    number("day", lambda one: cap(one.limits.day), UNLIMITED),
-    number("month", lambda one: cap(one.limits.month), UNLIMITED),
-    number("total", lambda one: cap(one.limits.total), UNLIMITED),
-    number("job", lambda one: cap(one.limits.job), UNLIMITED),
-    number("keys", lambda one: len(one.keys)),
-    time("created", lambda one: one.created),
+    Column("tenant", lambda one: Cell(text=one.name, page=f"/tenants/{one.name}")),
+    Column("state", lambda one: enabled(disabled=one.disabled)),
+    Column("day", lambda one: cap(one.limits.day), Kind.NUMBER, UNLIMITED),
+    Column("month", lambda one: cap(one.limits.month), Kind.NUMBER, UNLIMITED),
+    Column("total", lambda one: cap(one.limits.total), Kind.NUMBER, UNLIMITED),
+    Column("job", lambda one: cap(one.limits.job), Kind.NUMBER, UNLIMITED),
+    Column("keys", lambda one: len(one.keys), Kind.NUMBER),
+    Column("created", lambda one: one.created, Kind.TIME),
 )
 
 
@@ -159,15 +156,22 @@ def difference(one: CounterDifference) -> str:
     )
 
 
-ESTIMATES: tuple[Column[StrategyEstimate], ...] = (
-    text("strategy", lambda one: one.strategy),
-    number("calls", lambda one: one.calls),
-    number("in", lambda one: one.input_tokens),
-    number("out", lambda one: one.output_tokens),
-    number("minimum", lambda one: one.low_usd),
-    number("expected", lambda one: one.expected_usd),
-    number("maximum", lambda one: one.worst_usd),
+_ESTIMATES: tuple[Column[StrategyEstimate], ...] = (
+    Column("strategy", lambda one: one.strategy),
+    Column("calls", lambda one: one.calls, Kind.NUMBER),
+    Column("in", lambda one: one.input_tokens, Kind.NUMBER),
+    Column("out", lambda one: one.output_tokens, Kind.NUMBER),
+    Column("minimum", lambda one: one.low_usd, Kind.NUMBER),
+    Column("expected", lambda one: one.expected_usd, Kind.NUMBER),
+    Column("maximum", lambda one: one.worst_usd, Kind.NUMBER),
 )
+
+
+def estimates(out: EstimateOutput, only: str = "") -> Table:
+    """Return the totals of each strategy, and of the chosen ones."""
+    count = plural(len(out.questions), "question")
+    chosen = () if out.decided is None else (out.decided,)
+    return table(_ESTIMATES, (*out.totals, *chosen), only, title=count)
 
 
 def remaining(scope: ScopeEstimate) -> str:
