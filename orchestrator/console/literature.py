@@ -51,20 +51,20 @@ async def shown(asked: Asked) -> Response:
 async def contents(asked: Asked) -> Response:
     """Show the passages by year, type and collection, or that they are being counted."""
     literature = asked.api.literature()
-    found = await literature.contents()
+    counts = await literature.contents()
     response = asked.page(
         "contents.html",
         index=(await literature.index()).name,
-        contents=found,
+        contents=counts,
         tables=()
-        if found is None
+        if counts is None
         else (
-            ("Passages by year", _shares("year", _newest(found.years))),
-            ("Passages by publication type", _shares("type", found.types.items())),
-            ("Passages by collection", _shares("collection", found.sources.items())),
+            ("Passages by year", _shares("year", _newest(counts.years))),
+            ("Passages by publication type", _shares("type", counts.types.items())),
+            ("Passages by collection", _shares("collection", counts.sources.items())),
         ),
     )
-    if found is None:
+    if counts is None:
         # every passage is read, so the page does not wait for it
         response.background = BackgroundTask(literature.count)
     return response

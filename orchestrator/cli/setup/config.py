@@ -50,9 +50,11 @@ def show(
     from orchestrator.rendering.forms.columns import table_of
 
     with errors(as_json=as_json):
-        found = [one for one in origins(load_settings()) if not changed or one.source != "default"]
+        settings = [
+            one for one in origins(load_settings()) if not changed or one.source != "default"
+        ]
         out = ConfigOutput(
-            settings=tuple(found),
+            settings=tuple(settings),
             files=tuple(str(file.path) for file in config_files()),
             places=tuple(map(str, locations(config_choice()))),
         )
@@ -63,7 +65,7 @@ def show(
         hidden = {True: "(hidden)", False: None}
         rows = (
             (one.name, one.value or hidden[one.secret and one.source != "default"], one.source)
-            for one in found
+            for one in out.settings
         )
         print_form(console, table_of("setting, value, from", rows, texts=3))
         for place in out.places:

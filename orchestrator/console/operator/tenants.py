@@ -129,19 +129,19 @@ async def _page(
     failed: PosologyError | None = None,
 ) -> Response:
     store = asked.api.jobs()
-    found = await asked.api.tenants().get(name)
+    tenant = await asked.api.tenants().get(name)
     standing = await RedisLedger(store.redis, store.url, tenant=name).balances()
-    was = _fields(found.limits)
+    was = _fields(tenant.limits)
     if given is not None:
         # what this form began with, so that it still changes nothing else
         was = {field: given.get(f"was_{field}", "") for field in was}
     return asked.page(
         "tenant.html",
         200 if failed is None else 422,
-        tenant=found,
-        state=enabled(disabled=found.disabled),
+        tenant=tenant,
+        state=enabled(disabled=tenant.disabled),
         meters=meters(balance_outputs(name, standing)),
-        limits=_set(found.limits),
+        limits=_set(tenant.limits),
         issued=issued,
         graces=GRACES,
         labels=_TEXTS,

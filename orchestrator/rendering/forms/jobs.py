@@ -78,22 +78,22 @@ def _runs(job: JobSummary) -> Cell | None:
 
 
 JOBS: tuple[Column[JobSummary], ...] = (
-    Column("job", lambda one: job_cell(one.id)),
-    Column("question", lambda one: Cell(text=one.question, page=job_cell(one.id).page), Kind.WIDE),
-    Column("tenant", lambda one: one.tenant),
-    Column("state", lambda one: state(one.state, _reading(one))),
-    Column("strategy", lambda one: one.strategy),
-    Column("model", lambda one: one.model),
-    Column("created", lambda one: one.created, Kind.TIME),
-    Column("started", lambda one: one.started, Kind.TIME),
-    Column("ended", lambda one: one.ended, Kind.TIME),
-    Column("took", lambda one: one.ended and lasted((one.ended - one.created).total_seconds())),
-    Column("expires", lambda one: None if one.ended else one.deadline, Kind.TIME),
+    Column("job", lambda job: job_cell(job.id)),
+    Column("question", lambda job: Cell(text=job.question, page=job_cell(job.id).page), Kind.WIDE),
+    Column("tenant", lambda job: job.tenant),
+    Column("state", lambda job: state(job.state, _reading(job))),
+    Column("strategy", lambda job: job.strategy),
+    Column("model", lambda job: job.model),
+    Column("created", lambda job: job.created, Kind.TIME),
+    Column("started", lambda job: job.started, Kind.TIME),
+    Column("ended", lambda job: job.ended, Kind.TIME),
+    Column("took", lambda job: job.ended and lasted((job.ended - job.created).total_seconds())),
+    Column("expires", lambda job: None if job.ended else job.deadline, Kind.TIME),
     Column("runs", _runs),
-    Column("batch", lambda one: one.batch and f"{one.batch} row {one.row}"),
-    Column("partitions", lambda one: one.progress and read(one.progress)),
+    Column("batch", lambda job: job.batch and f"{job.batch} row {job.row}"),
+    Column("partitions", lambda job: job.progress and read(job.progress)),
     Column("cost", cost, Kind.NUMBER),
-    Column("cap", lambda one: one.cap_usd, Kind.NUMBER, "the limits of the tenant"),
+    Column("cap", lambda job: job.cap_usd, Kind.NUMBER, "the limits of the tenant"),
     Column("reserved", _reserved),
 )
 
@@ -119,12 +119,12 @@ def _outcome(row: BatchRow) -> Cell:
 
 
 BATCHES: tuple[Column[BatchOutput], ...] = (
-    Column("batch", lambda one: Cell(text=one.id, page=f"/batches/{one.id}")),
-    Column("state", lambda one: state(one.state)),
-    Column("created", lambda one: one.created, Kind.TIME),
-    Column("rows", lambda one: one.total, Kind.NUMBER),
-    Column("rejected", lambda one: one.rejected, Kind.NUMBER),
-    Column("jobs", lambda one: ", ".join(_counts(one)), Kind.WIDE),
+    Column("batch", lambda batch: Cell(text=batch.id, page=f"/batches/{batch.id}")),
+    Column("state", lambda batch: state(batch.state)),
+    Column("created", lambda batch: batch.created, Kind.TIME),
+    Column("rows", lambda batch: batch.total, Kind.NUMBER),
+    Column("rejected", lambda batch: batch.rejected, Kind.NUMBER),
+    Column("jobs", lambda batch: ", ".join(_counts(batch)), Kind.WIDE),
     Column("cost so far", spent, Kind.NUMBER),
 )
 
@@ -143,32 +143,32 @@ def _tried(one: WebhookOutput) -> Cell | None:
 
 
 ROWS: tuple[Column[BatchRow], ...] = (
-    Column("row", lambda one: str(one.row), Kind.NUMBER),
-    Column("id", lambda one: None if one.id is None else str(one.id)),
-    Column("state", lambda one: one.state and state(one.state), Kind.TEXT, "rejected or waiting"),
+    Column("row", lambda row: str(row.row), Kind.NUMBER),
+    Column("id", lambda row: None if row.id is None else str(row.id)),
+    Column("state", lambda row: row.state and state(row.state), Kind.TEXT, "rejected or waiting"),
     Column("question or error", _outcome, Kind.WIDE),
 )
 
 
 ENDPOINTS: tuple[Column[WebhookOutput], ...] = (
-    Column("endpoint", lambda one: Cell(text=one.id, page=f"/webhooks/{one.id}")),
+    Column("endpoint", lambda hook: Cell(text=hook.id, page=f"/webhooks/{hook.id}")),
     Column("state", endpoint_state),
-    Column("address", lambda one: one.url, Kind.WIDE),
-    Column("messages", lambda one: ", ".join(one.events), Kind.WIDE),
-    Column("created", lambda one: one.created, Kind.TIME),
-    Column("queued", lambda one: one.queued, Kind.NUMBER),
-    Column("delivered", lambda one: one.delivered, Kind.NUMBER),
-    Column("given up", lambda one: one.failed, Kind.NUMBER),
+    Column("address", lambda hook: hook.url, Kind.WIDE),
+    Column("messages", lambda hook: ", ".join(hook.events), Kind.WIDE),
+    Column("created", lambda hook: hook.created, Kind.TIME),
+    Column("queued", lambda hook: hook.queued, Kind.NUMBER),
+    Column("delivered", lambda hook: hook.delivered, Kind.NUMBER),
+    Column("given up", lambda hook: hook.failed, Kind.NUMBER),
     Column("last attempt", _tried, Kind.TIME),
-    Column("paused", lambda one: one.paused, Kind.TIME),
+    Column("paused", lambda hook: hook.paused, Kind.TIME),
 )
 
 
 FAILURES: tuple[Column[WebhookFailure], ...] = (
-    Column("message", lambda one: one.message),
-    Column("given up", lambda one: one.failed, Kind.TIME),
-    Column("type", lambda one: one.type),
-    Column("about", lambda one: job_cell(one.subject)),
-    Column("attempts", lambda one: one.tries, Kind.NUMBER),
-    Column("reason", lambda one: one.error, Kind.WIDE),
+    Column("message", lambda message: message.message),
+    Column("given up", lambda message: message.failed, Kind.TIME),
+    Column("type", lambda message: message.type),
+    Column("about", lambda message: job_cell(message.subject)),
+    Column("attempts", lambda message: message.tries, Kind.NUMBER),
+    Column("reason", lambda message: message.error, Kind.WIDE),
 )

@@ -57,15 +57,15 @@ def spending(out: SpendOutput, only: str = "") -> Table:
     whole = not only
     only = only or f"{out.by}, attempts, charged, at bounds, unknown, tokens in, tokens out"
     columns: tuple[Column[SpendGroup], ...] = (
-        Column(str(out.by), lambda one: one.name),
-        Column("attempts", lambda one: one.attempts, Kind.NUMBER),
-        Column("charged", lambda one: one.charged_usd, Kind.NUMBER),
-        Column("at bounds", lambda one: one.at_bounds_usd, Kind.NUMBER),
-        Column("unknown", lambda one: one.unknown_costs, Kind.NUMBER),
-        Column("tokens in", lambda one: one.input_tokens, Kind.NUMBER),
-        Column("tokens out", lambda one: one.output_tokens, Kind.NUMBER),
+        Column(str(out.by), lambda group: group.name),
+        Column("attempts", lambda group: group.attempts, Kind.NUMBER),
+        Column("charged", lambda group: group.charged_usd, Kind.NUMBER),
+        Column("at bounds", lambda group: group.at_bounds_usd, Kind.NUMBER),
+        Column("unknown", lambda group: group.unknown_costs, Kind.NUMBER),
+        Column("tokens in", lambda group: group.input_tokens, Kind.NUMBER),
+        Column("tokens out", lambda group: group.output_tokens, Kind.NUMBER),
         Column(
-            "share", lambda one: share(float(one.charged_usd / most) if most else 0.0), Kind.BAR
+            "share", lambda group: share(float(group.charged_usd / most) if most else 0.0), Kind.BAR
         ),
     )
     total = SpendGroup.model_construct(name="total", **dict(out.total))
@@ -74,18 +74,18 @@ def spending(out: SpendOutput, only: str = "") -> Table:
     return table(columns, out.groups, only, total=last, title=title)
 
 
-def balances(found: Sequence[BalanceOutput]) -> Table:
+def balances(standing: Sequence[BalanceOutput]) -> Table:
     """Return the budgets of tenants as they are now."""
-    several = len({one.tenant for one in found}) > 1
+    several = len({balance.tenant for balance in standing}) > 1
     columns: tuple[Column[BalanceOutput], ...] = (
         Column("budget", lambda one: f"{one.tenant} {one.scope}" if several else str(one.scope)),
-        Column("limit", lambda one: one.cap_usd, Kind.NUMBER, UNLIMITED),
-        Column("spent", lambda one: one.spent_usd, Kind.NUMBER),
-        Column("reserved", lambda one: one.reserved_usd, Kind.NUMBER),
-        Column("remaining", lambda one: one.left_usd, Kind.NUMBER, UNLIMITED),
-        Column("resets", lambda one: one.resets, Kind.TIME, "never"),
+        Column("limit", lambda balance: balance.cap_usd, Kind.NUMBER, UNLIMITED),
+        Column("spent", lambda balance: balance.spent_usd, Kind.NUMBER),
+        Column("reserved", lambda balance: balance.reserved_usd, Kind.NUMBER),
+        Column("remaining", lambda balance: balance.left_usd, Kind.NUMBER, UNLIMITED),
+        Column("resets", lambda balance: balance.resets, Kind.TIME, "never"),
     )
-    return table(columns, found, title="now")
+    return table(columns, standing, title="now")
 
 
 def enabled(*, disabled: bool) -> Cell:
@@ -101,21 +101,21 @@ def cap(value: Decimal | None) -> Cell | None:
 
 
 TENANTS: tuple[Column[Tenant], ...] = (
-    Column("tenant", lambda one: Cell(text=one.name, page=f"/tenants/{one.name}")),
-    Column("state", lambda one: enabled(disabled=one.disabled)),
-    Column("day", lambda one: cap(one.limits.day), Kind.NUMBER, UNLIMITED),
-    Column("month", lambda one: cap(one.limits.month), Kind.NUMBER, UNLIMITED),
-    Column("total", lambda one: cap(one.limits.total), Kind.NUMBER, UNLIMITED),
-    Column("job", lambda one: cap(one.limits.job), Kind.NUMBER, UNLIMITED),
-    Column("keys", lambda one: len(one.keys), Kind.NUMBER),
-    Column("created", lambda one: one.created, Kind.TIME),
+    Column("tenant", lambda tenant: Cell(text=tenant.name, page=f"/tenants/{tenant.name}")),
+    Column("state", lambda tenant: enabled(disabled=tenant.disabled)),
+    Column("day", lambda tenant: cap(tenant.limits.day), Kind.NUMBER, UNLIMITED),
+    Column("month", lambda tenant: cap(tenant.limits.month), Kind.NUMBER, UNLIMITED),
+    Column("total", lambda tenant: cap(tenant.limits.total), Kind.NUMBER, UNLIMITED),
+    Column("job", lambda tenant: cap(tenant.limits.job), Kind.NUMBER, UNLIMITED),
+    Column("keys", lambda tenant: len(tenant.keys), Kind.NUMBER),
+    Column("created", lambda tenant: tenant.created, Kind.TIME),
 )
 
 
-def limits(found: Limits) -> Iterator[tuple[str, str, Value]]:
+def limits(of: Limits) -> Iterator[tuple[str, str, Value]]:
     """Yield field, name and value of each limit of a tenant."""
     for field, name in LIMITS.items():
-        value = getattr(found, field)
+        value = getattr(of, field)
         if value is None:
             value = Cell(text=_UNSET.get(field, UNLIMITED), tone=Tone.SOFT)
         elif isinstance(value, Decimal):
@@ -125,20 +125,20 @@ def limits(found: Limits) -> Iterator[tuple[str, str, Value]]:
         yield field, name, value
 
 
-def audit_lines(found: LedgerAudit, *, most: int) -> Iterator[Cell]:
+def audit_lines(audit: LedgerAudit, *, most: int) -> Iterator[Cell]:
     """Yield the faults that an audit found, up to ``most`` of each kind, and what is open or unknown."""
-    for one in found.differences[:most]:
+    for one in audit.differences[:most]:
         yield Cell(text=f"differs: {difference(one)}", tone=Tone.BAD)
     for name, attempts in (
-        ("orphaned reservation", found.orphans),
-        ("in flight without a reservation", found.strangers),
+        ("orphaned reservation", audit.orphans),
+        ("in flight without a reservation", audit.strangers),
     ):
         yield from (Cell(text=f"{name}: {one}", tone=Tone.BAD) for one in attempts[:most])
-    yield Cell(text=f"in flight: {plural(found.open, 'attempt')}, {money(found.open_usd)} reserved")
-    unknown = f"{plural(found.unknown_costs, 'attempt')}, {money(found.unknown_usd)} charged"
+    yield Cell(text=f"in flight: {plural(audit.open, 'attempt')}, {money(audit.open_usd)} reserved")
+    unknown = f"{plural(audit.unknown_costs, 'attempt')}, {money(audit.unknown_usd)} charged"
     yield Cell(text=f"billing status unknown: {unknown}")
-    yield Cell(text=f"charged above their bounds: {plural(found.over, 'attempt')}")
-    for over in found.over_bound[:most]:
+    yield Cell(text=f"charged above their bounds: {plural(audit.over, 'attempt')}")
+    for over in audit.over_bound[:most]:
         charged = f"{money(over.charged_usd)}, bound {money(over.bound_usd)}"
         yield Cell(text=f"{over.attempt} of {over.job}, {over.model}: {charged}")
 
@@ -157,13 +157,13 @@ def difference(one: CounterDifference) -> str:
 
 
 _ESTIMATES: tuple[Column[StrategyEstimate], ...] = (
-    Column("strategy", lambda one: one.strategy),
-    Column("calls", lambda one: one.calls, Kind.NUMBER),
-    Column("in", lambda one: one.input_tokens, Kind.NUMBER),
-    Column("out", lambda one: one.output_tokens, Kind.NUMBER),
-    Column("minimum", lambda one: one.low_usd, Kind.NUMBER),
-    Column("expected", lambda one: one.expected_usd, Kind.NUMBER),
-    Column("maximum", lambda one: one.worst_usd, Kind.NUMBER),
+    Column("strategy", lambda total: total.strategy),
+    Column("calls", lambda total: total.calls, Kind.NUMBER),
+    Column("in", lambda total: total.input_tokens, Kind.NUMBER),
+    Column("out", lambda total: total.output_tokens, Kind.NUMBER),
+    Column("minimum", lambda total: total.low_usd, Kind.NUMBER),
+    Column("expected", lambda total: total.expected_usd, Kind.NUMBER),
+    Column("maximum", lambda total: total.worst_usd, Kind.NUMBER),
 )
 
 
