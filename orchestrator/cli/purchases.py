@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-from rich.text import Text
 
 from orchestrator.cli.common import TenantOption, fail, run
 from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group
+from orchestrator.cli.output.tables import print_line
 from orchestrator.cli.question_options import RequestOptions
 from orchestrator.rendering.forms.money import cover
-from orchestrator.rendering.words import money, safe
+from orchestrator.rendering.words import money
 from orchestrator.settings import Settings
 from orchestrator.training.forms import LeftOut, RunTier, TrainingEstimate
 
@@ -166,7 +166,7 @@ def say(lines: Iterable[str], style: str = "") -> None:
     """Print lines to standard error."""
     console = Console(stderr=True)
     for line in lines:
-        console.print(Text(safe(line), style=style), soft_wrap=True)
+        print_line(console, line, style)
 
 
 def has_terminal() -> bool:
@@ -231,7 +231,7 @@ def progress(calls: int, unit: str = "calls") -> Iterator[Callable[[int], None]]
         bar.update(task, completed=done)
         if not console.is_terminal and time.monotonic() - printed > _LINE:
             printed = time.monotonic()
-            console.print(Text(f"{done:,} of {calls:,} {unit} done"), soft_wrap=True)
+            print_line(console, f"{done:,} of {calls:,} {unit} done")
 
     with bar:
         task = bar.add_task("", total=calls)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.output.tables import headings, print_facts, print_form, styled
+from orchestrator.cli.output.tables import headings, print_facts, print_form, print_line, styled
 from orchestrator.rendering.forms.columns import Cell, Line, Table, Tone, facts, table
 from orchestrator.rendering.forms.jobs import BATCHES, JOBS, cancellation, cost
 from orchestrator.rendering.words import calls, moment, safe, tokens
@@ -66,15 +66,13 @@ def show_event(console: Console, event: JobEvent) -> None:
     """One line."""
     facts = ", ".join(f"{name} {value}" for name, value in event.data.items())
     at = moment(event.at, form="%H:%M:%S")
-    console.print(
-        Text.assemble((at, "dim"), f"  {safe(event.type)}  ", safe(facts)), soft_wrap=True
-    )
+    print_line(console, Text.assemble((at, "dim"), f"  {safe(event.type)}  ", safe(facts)))
 
 
 def show_cancelled(console: Console, job: JobOutput) -> None:
     """Describe what a cancelled job spent and saved."""
     saved = f"; {cancellation(job.cancellation)}" if job.cancellation else ""
-    console.print(Text(f"{job.id} is {job.state}: spent {cost(job)}{saved}"), soft_wrap=True)
+    print_line(console, f"{job.id} is {job.state}: spent {cost(job)}{saved}")
 
 
 def _fitted(shown: Table, console: Console) -> Table:

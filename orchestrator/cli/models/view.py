@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.models.forms import ModelCheck, ModelOutput
-from orchestrator.cli.output.tables import print_facts, print_form
+from orchestrator.cli.output.tables import print_facts, print_form, print_line
 from orchestrator.configuration import measured
 from orchestrator.rendering.forms.columns import Cell, Tone, Value, table_of
 from orchestrator.rendering.words import UNKNOWN, safe
@@ -119,11 +119,9 @@ def _row(model: ModelOutput, today: date) -> tuple[Value, ...]:
 def print_model(console: Console, model: ModelOutput, today: date) -> None:
     """Print all that is known of a model."""
     if not model.known:
-        console.print(
-            Text("No known model family has this name: safe defaults apply.", style="yellow")
-        )
+        print_line(console, "No known model family has this name: safe defaults apply.", "yellow")
     if warning := retirement_warning(model.model, today):
-        console.print(Text(f"{model.model}: {warning}.", style="yellow"))
+        print_line(console, f"{model.model}: {warning}.", "yellow")
     rows = {
         "model": model.model,
         "price": f"{_price(model.input_usd_per_million)} in, {_price(model.output_usd_per_million)} out, $ per million tokens"
@@ -176,9 +174,9 @@ def print_check(console: Console, out: ModelCheck) -> None:
     """Print the findings of a check and its calls."""
     for one in out.findings:
         word, colour = _MARKS[one.ok]
-        console.print(
+        print_line(
+            console,
             Text.assemble((f"{word:<5}", colour), (f"{one.name:<18}", "bold"), safe(one.found)),
-            soft_wrap=True,
         )
     if not out.calls:
         return
@@ -193,6 +191,6 @@ def print_check(console: Console, out: ModelCheck) -> None:
     names = "call, effort, in, reserved, out, reasoning, $, seconds"
     print_form(console, table_of(names, rows, texts=2))
     cost = f"${out.charged_usd:f}" if out.cost_usd is None else f"${out.cost_usd:f}"
-    console.print(
-        Text(f"\n{len(out.calls)} calls, {cost}, {out.seconds or 0:.2f} s a call (median)")
+    print_line(
+        console, f"\n{len(out.calls)} calls, {cost}, {out.seconds or 0:.2f} s a call (median)"
     )

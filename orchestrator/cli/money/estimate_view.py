@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.output.tables import print_form
+from orchestrator.cli.output.tables import print_form, print_line
 from orchestrator.rendering.forms.money import estimates, remaining
-from orchestrator.rendering.words import money, safe
+from orchestrator.rendering.words import money
 from posology.llm.models.effort import STAGES, effort_of
 from posology.llm.models.families import capabilities
 from posology.published.estimates import (
@@ -25,25 +25,25 @@ def show_bad(console: Console, out: EstimateOutput) -> None:
     for bad in out.bad[:_LISTED]:
         line = bad.error.details.get("line")
         where = f"row {bad.row}" if line is None else f"line {line}"
-        console.print(Text(safe(f"{where}: {bad.error.message}"), style="yellow"), soft_wrap=True)
+        print_line(console, f"{where}: {bad.error.message}", "yellow")
     if len(out.bad) > _LISTED:
-        console.print(Text(f"… and {len(out.bad) - _LISTED} more", style="yellow"))
+        print_line(console, f"… and {len(out.bad) - _LISTED} more", "yellow")
 
 
 def show_estimate(console: Console, out: EstimateOutput) -> None:
     """Print the totals by strategy, the remaining budgets, and the accuracy of the estimate."""
     print_form(console, estimates(out))
     for lane in out.lanes:
-        console.print(Text(_lane(lane)), soft_wrap=True)
+        print_line(console, _lane(lane))
     for line in _remarks(out):
-        console.print(Text(safe(line)), soft_wrap=True)
+        print_line(console, line)
     for scope in out.balances or ():
-        console.print(Text(safe(remaining(scope))), soft_wrap=True)
+        print_line(console, remaining(scope))
     if out.accuracy is not None:
         for strategy in out.accuracy.strategies:
-            console.print(Text(_accuracy(strategy)), soft_wrap=True)
+            print_line(console, _accuracy(strategy))
         if out.accuracy.unanswered:
-            console.print(Text(f"rows without an answer: {out.accuracy.unanswered}"))
+            print_line(console, f"rows without an answer: {out.accuracy.unanswered}")
         if out.accuracy.other_index:
             console.print(
                 Text(f"rows answered from another index: {out.accuracy.other_index}"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.output.tables import print_csv, print_form, styled
+from orchestrator.cli.output.tables import print_csv, print_form, print_line, styled
 from orchestrator.rendering.forms.money import audit_lines, balances, difference, spending
 from orchestrator.rendering.words import money, safe
 from posology.budget.books.form import (
@@ -89,4 +89,4 @@ def _show_archive(console: Console, archive: ArchiveInspection) -> None:
 
 
 def _line(console: Console, *parts: str | Text | tuple[str, str]) -> None:
-    console.print(Text.assemble(*parts), soft_wrap=True)
+    print_line(console, Text.assemble(*parts))

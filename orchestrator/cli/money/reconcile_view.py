@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.output.tables import print_csv, print_form
+from orchestrator.cli.output.tables import print_csv, print_form, print_line
 from orchestrator.rendering.forms.reconciliation import (
     amount,
     compared,
@@ -13,7 +13,7 @@ from orchestrator.rendering.forms.reconciliation import (
     requests_text,
     worst_first,
 )
-from orchestrator.rendering.words import moment, safe
+from orchestrator.rendering.words import moment
 from posology.budget.reconcile.report import (
     Mismatch,
     ReconcileOutput,
@@ -27,19 +27,19 @@ _SHOWN = 50
 def show_reconcile(console: Console, out: ReconcileOutput) -> None:
     """Print the totals, the days, models and requests that differ, and the notes."""
     for file in out.files:
-        _line(console, f"{file.path}: {file.format}, {file.rows:,} rows")
+        print_line(console, f"{file.path}: {file.format}, {file.rows:,} rows")
     for period in out.periods:
         times = f"{moment(period.start)} to {moment(period.end)} UTC"
-        _line(console, f"{period.provider}'s {period.kind}: {times}")
+        print_line(console, f"{period.provider}'s {period.kind}: {times}")
     tenants = ", ".join(out.tenants) if len(out.tenants) <= 3 else f"{len(out.tenants)} tenants"
-    _line(console, f"ours: {out.attempts:,} attempts of {tenants}")
+    print_line(console, f"ours: {out.attempts:,} attempts of {tenants}")
     for naming in out.names:
         ours, theirs = (", ".join(names) or "–" for names in (naming.ours, naming.theirs))
-        _line(console, f"{naming.label} combines: {ours} (ours), {theirs} (theirs)", "dim")
+        print_line(console, f"{naming.label} combines: {ours} (ours), {theirs} (theirs)", "dim")
     odd = worst_first(out.groups)
     if out.groups:
         equal = len(out.groups) - len(odd)
-        _line(console, f"{equal:,} of {len(out.groups):,} model-days are equal")
+        print_line(console, f"{equal:,} of {len(out.groups):,} model-days are equal")
     if odd:
         print_form(console, compared(odd[:_SHOWN]))
         _cut(console, len(odd))
@@ -48,9 +48,9 @@ def show_reconcile(console: Console, out: ReconcileOutput) -> None:
     if out.requests is not None:
         _show_requests(console, out.requests)
     for note in out.notes:
-        _line(console, f"note: {note}", "yellow")
+        print_line(console, f"note: {note}", "yellow")
     style, word = ("green", "agree") if out.agrees else ("red", "DO NOT AGREE")
-    console.print(Text.assemble("ledger and provider ", (word, style)), soft_wrap=True)
+    print_line(console, Text.assemble("ledger and provider ", (word, style)))
 
 
 def reconcile_csv(out: ReconcileOutput) -> None:
@@ -71,10 +71,10 @@ def reconcile_csv(out: ReconcileOutput) -> None:
 
 
 def _show_requests(console: Console, requests: Requests) -> None:
-    _line(console, f"requests: {requests_text(requests)}")
+    print_line(console, f"requests: {requests_text(requests)}")
     print_form(console, request_totals(requests))
     for mismatch in requests.mismatches[:_SHOWN]:
-        _line(console, f"  {mismatch.flaw}: {_describe(mismatch)}", "red")
+        print_line(console, f"  {mismatch.flaw}: {_describe(mismatch)}", "red")
     _cut(console, len(requests.mismatches))
 
 
@@ -91,8 +91,4 @@ def _describe(mismatch: Mismatch) -> str:
 
 def _cut(console: Console, total: int) -> None:
     if total > _SHOWN:
-        _line(console, f"… and {total - _SHOWN:,} more (see --json)")
-
-
-def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(safe(text), style=style), soft_wrap=True)
+        print_line(console, f"… and {total - _SHOWN:,} more (see --json)")

@@ -34,6 +34,12 @@ _STYLES = {
 }  # fmt: skip
 
 
+def print_line(console: Console, line: str | Text, style: str = "") -> None:
+    """Print a line, which a pipe gets whole; unseen characters of a string are removed."""
+    shown = Text(safe(line), style=style) if isinstance(line, str) else line
+    console.print(shown, soft_wrap=True)
+
+
 def print_form(console: Console, form: Form) -> None:
     """Print the table of a form."""
     title = Text(safe(form.title)) if form.title else None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.text import Text
 
-from orchestrator.cli.output.tables import print_facts, print_form
+from orchestrator.cli.output.tables import print_facts, print_form, print_line
 from orchestrator.rendering.forms.columns import Cell, Value, table_of
 from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, Reach
 
@@ -34,8 +33,8 @@ def show_calibration(console: Console, out: CalibrationOutput) -> None:
     names = "order, questions, issues, k, probability, share, of issues, of mendable"
     rows = (row for order in out.orders for row in _rows(order, out.at_once))
     print_form(console, table_of(names, rows))
-    console.print(Text(_legend(out), style="dim"), soft_wrap=True)
-    console.print(Text(_FALLBACK, style="dim"), soft_wrap=True)
+    print_line(console, _legend(out), "dim")
+    print_line(console, _FALLBACK, "dim")
 
 
 def _rows(order: OrderOutput, at_once: float | None) -> Iterator[tuple[Value, ...]]:

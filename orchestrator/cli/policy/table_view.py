@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.text import Text
 
-from orchestrator.cli.output.tables import print_facts, print_form
+from orchestrator.cli.output.tables import print_facts, print_form, print_line
 from orchestrator.rendering.forms.columns import Cell, Tone, table_of
 from orchestrator.rendering.forms.decisions import q_actions, q_legend, q_values
-from orchestrator.rendering.words import safe
 from orchestrator.training.forms import (
     ChangedStateOutput,
     PromotionOutput,
@@ -35,10 +33,10 @@ def show_table(console: Console, q_table: QTable, differs: tuple[str, ...] = ())
     out = describe(q_table, differs)
     print_facts(console, _facts(out))
     for sentence in differs:
-        console.print(Text(safe(f"Here, {sentence}."), style="yellow"), soft_wrap=True)
+        print_line(console, f"Here, {sentence}.", "yellow")
     console.print()
     print_form(console, q_values(out, q_table.actions))
-    console.print(Text(q_legend(out), style="dim"), soft_wrap=True)
+    print_line(console, q_legend(out), "dim")
     console.print()
     print_form(console, q_actions(out))
 
@@ -76,23 +74,18 @@ def show_training(console: Console, out: TrainOutput) -> None:
 def show_promotion(console: Console, out: PromotionOutput) -> None:
     """Print how many rewards were added and which states now keep another share."""
     if out.after is None:
-        console.print(
-            Text(
-                f"tenant {out.tenant} gave no feedback on Q-table {out.before}; no file was written"
-            ),
-            soft_wrap=True,
+        print_line(
+            console,
+            f"tenant {out.tenant} gave no feedback on Q-table {out.before}; no file was written",
         )
     else:
-        console.print(
-            Text(
-                f"Q-table {out.after}: {out.before} plus {out.rewards} rewards from tenant {out.tenant}"
-            ),
-            soft_wrap=True,
+        print_line(
+            console,
+            f"Q-table {out.after}: {out.before} plus {out.rewards} rewards from tenant {out.tenant}",
         )
     if out.left_out:
-        console.print(
-            Text(f"{out.left_out} rewards skipped: the table does not have their actions"),
-            soft_wrap=True,
+        print_line(
+            console, f"{out.left_out} rewards skipped: the table does not have their actions"
         )
     if not out.states:
         return
@@ -101,4 +94,4 @@ def show_promotion(console: Console, out: PromotionOutput) -> None:
     )
     print_form(console, table_of("state, rewards, kept before, kept after", rows, texts=0))
     changes = sum(one.keep_before != one.keep_after for one in out.states)
-    console.print(Text(f"{changes} of {len(out.states)} states now keep another share"))
+    print_line(console, f"{changes} of {len(out.states)} states now keep another share")
