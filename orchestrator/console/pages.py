@@ -130,6 +130,7 @@ def _environment() -> Environment:
             "remaining": remaining,
         }
     )
+    made.globals["m"] = made.get_template("macros.html").module
     return made
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from rich.box import HEAVY_HEAD
 from rich.console import Console, Group, RenderableType
@@ -19,6 +18,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.rendering.evidence import csv_cells
 from orchestrator.rendering.forms.columns import Cell, Kind, Line, Tone, Value
 from orchestrator.rendering.forms.columns import Table as Form
 from orchestrator.rendering.forms.columns import cell as cell_of
@@ -42,8 +42,7 @@ def print_line(console: Console, line: str | Text, style: str = "") -> None:
 
 def print_form(console: Console, form: Form) -> None:
     """Print the table of a form."""
-    title = Text(safe(form.title)) if form.title else None
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+    table = _plain(form.title)
     for head, name in zip(form.columns, headings(form), strict=True):
         table.add_column(
             Text(name),
@@ -75,26 +74,20 @@ def styled(cell: Cell) -> Text:
     return Text.assemble(shown, (f"{between}{safe(cell.note)}", "dim")) if cell.note else shown
 
 
+def _plain(title: str) -> Table:
+    shown = Text(safe(title)) if title else None
+    return Table(box=None, pad_edge=False, header_style="bold", title=shown, title_justify="left")
+
+
 def _add(table: Table, line: Line) -> None:
     table.add_row(*map(styled, line.cells), style=_STYLES[line.tone])
 
 
-def plain_table(*columns: str, left: Collection[str] = (), title: str | None = None) -> Table:
-    """Return a table without borders; columns are right-aligned, except those in ``left``."""
-    text = None if title is None else Text(safe(title))
-    table = Table(box=None, pad_edge=False, header_style="bold", title=text, title_justify="left")
-    for name in columns:
-        table.add_column(name, no_wrap=True, justify="left" if name in left else "right")
-    return table
-
-
-def print_facts(
-    console: Console, facts: Iterable[tuple[str, Value]], *, title: str | None = None
-) -> None:
+def print_facts(console: Console, facts: Iterable[tuple[str, Value]], *, title: str = "") -> None:
     """Print names and values, one pair a line; with a title in a frame."""
-    table = plain_table(title=title)
+    table = _plain(title)
     table.show_header = False
-    if title is not None:
+    if title:
         table.box, table.pad_edge = HEAVY_HEAD, True
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
@@ -128,14 +121,8 @@ def print_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows as CSV with a header; ``None`` is an empty field, an amount has all of its digits."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([_field(value) for value in row] for row in rows)
+    writer.writerows(map(csv_cells, rows))
     sys.stdout.flush()
-
-
-def _field(value: object) -> object:
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    return safe(value) if isinstance(value, str) else value
 
 
 def _records(table: Table) -> Iterator[RenderableType]:
