@@ -126,7 +126,7 @@ def _environment() -> Environment:
             "level": level,
             "audit_lines": audit_lines,
             "dose": describe,
-            "estimates": estimates,
+            "estimate_table": estimates,
             "remaining": remaining,
         }
     )

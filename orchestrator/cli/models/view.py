@@ -112,7 +112,7 @@ def _row(model: ModelOutput, today: date) -> tuple[Value, ...]:
         model.context,
         _price(model.input_usd_per_million),
         _price(model.output_usd_per_million),
-        model.retires and Cell(text=str(model.retires), tone=soon),
+        None if model.retires is None else Cell(text=str(model.retires), tone=soon),
     )
 
 

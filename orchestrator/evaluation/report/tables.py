@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from orchestrator.evaluation.forms import (
     CellOutput,
@@ -98,6 +99,10 @@ def _seconds(found: float | None) -> str | None:
     return None if found is None else f"{found:.2f}"
 
 
+def _answered(strategy: str, cell: CellOutput) -> int:
+    return cell.strategies.get(strategy, 0)
+
+
 def _before(found: DifferenceMeasured) -> str:
     before = f"{found.against_policy}, {found.against_model}"
     return before if found.against is None else f"{before} in {found.against}"
@@ -158,7 +163,7 @@ def tables(out: EvalOutput) -> Iterator[Table]:
         yield replace(cited, lines=tuple(found))
     yield table(_COST, cells, title="Cost and time")
     chosen = [
-        Column(name, lambda cell, name=name: cell.strategies.get(name, 0), Kind.NUMBER)
+        Column(name, partial(_answered, name), Kind.NUMBER)
         for name in sorted({name for cell in cells for name in cell.strategies})
     ]
     yield table((*_WAY, *chosen), cells, title="Strategies that answered")

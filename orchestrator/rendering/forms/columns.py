@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from orchestrator.rendering.words import UNKNOWN, moment, money
 
 Row = TypeVar("Row")
+_Row_contra = TypeVar("_Row_contra", contravariant=True)
 
 
 class Tone(StrEnum):
@@ -70,11 +72,11 @@ Value = Cell | str | int | Decimal | datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[Row]):
+class Column(Generic[_Row_contra]):
     """A column of a form; by position, since a form lists many."""
 
     title: str
-    value: Callable[[Row], Value]
+    value: Callable[[_Row_contra], Value]
     kind: Kind = Kind.TEXT
     #: text where there is no value
     none: str = UNKNOWN
@@ -143,7 +145,7 @@ def table_of(
         names.count(",") + 1
     )
     columns: list[Column[Sequence[Value]]] = [
-        Column(name, lambda row, place=place: row[place], kinds[place])
+        Column(name, itemgetter(place), kinds[place])
         for place, name in enumerate(names.split(", "))
     ]
     return table(columns, rows, title=title)

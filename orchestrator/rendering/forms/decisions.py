@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from orchestrator.question.decisions.forms import CompareOutput, DosePair, SideOutput
 from orchestrator.rendering.forms.columns import Cell, Column, Kind, Table, Tone, share, table
@@ -70,7 +71,7 @@ def q_values(out: QTableOutput, actions: Sequence[float], most: int | None = Non
     known = [value for state in out.states for value in state.values if value is not None]
     least, span = min(known, default=0.0), max(known, default=0.0) - min(known, default=0.0)
 
-    def cell(state: QStateOutput, place: int) -> Cell:
+    def cell(place: int, state: QStateOutput) -> Cell:
         value, visits = state.values[place], f"{state.visits[place]:,}"
         if value is None:
             return Cell(text=UNKNOWN, note=visits, shade=-1)
@@ -85,7 +86,7 @@ def q_values(out: QTableOutput, actions: Sequence[float], most: int | None = Non
     columns: tuple[Column[QStateOutput], ...] = (
         Column("state", _state),
         *(
-            Column(kept(action), lambda state, place=place: cell(state, place), Kind.NUMBER)
+            Column(kept(action), partial(cell, place), Kind.NUMBER)
             for place, action in enumerate(actions)
         ),
         Column("share", lambda state: percent(state.population), Kind.NUMBER),

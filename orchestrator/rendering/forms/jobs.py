@@ -13,7 +13,7 @@ from posology.published.jobs import BatchOutput, BatchRow, Cancellation, JobSumm
 from posology.published.webhooks.endpoints import WebhookFailure, WebhookOutput
 from posology.types.jobs import JobState
 
-_TONES = {
+_TONES: dict[str, Tone] = {
     JobState.QUEUED: Tone.SOFT,
     **dict.fromkeys((JobState.RUNNING, JobState.EXTRACTING, JobState.REDUCING), Tone.LIVE),
     **dict.fromkeys((JobState.CANCELLING, JobState.CANCELLED), Tone.OFF),
@@ -91,7 +91,7 @@ JOBS: tuple[Column[JobSummary], ...] = (
     Column("expires", lambda job: None if job.ended else job.deadline, Kind.TIME),
     Column("runs", _runs),
     Column("batch", lambda job: job.batch and f"{job.batch} row {job.row}"),
-    Column("partitions", lambda job: job.progress and read(job.progress)),
+    Column("partitions", lambda job: None if job.progress is None else read(job.progress)),
     Column("cost", cost, Kind.NUMBER),
     Column("cap", lambda job: job.cap_usd, Kind.NUMBER, "the limits of the tenant"),
     Column("reserved", _reserved),
