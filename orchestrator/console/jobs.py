@@ -92,7 +92,7 @@ async def shown(asked: Asked) -> Response:
         sentences=() if out is None else marks.sentences(out),
         cards=() if out is None else marks.cards(out, texts),
         bars=timeline.bars(record, datetime.now(UTC)),
-        steps=timeline.steps(events),
+        steps=[timeline.step(event) for event in events],
         last=events[-1].id if events else "0",
         exports=tuple(EXPORTS),
         retried=record.state in _RETRIED,
