@@ -24,7 +24,7 @@ from posology.llm.models.effort import larger_bound
 from posology.llm.models.names import parse
 from posology.llm.models.reasoning import after_reasoning
 from posology.seams import Complete
-from posology.text.repeats import loops
+from posology.text.repeats import endless, loops
 from posology.types import Call, Completion, Finish, Message, Role
 
 #: maximum characters of the error text in a repair
@@ -312,11 +312,8 @@ def _fills_window(call: Call, completion: Completion) -> bool:
 
 
 def _cut(call: Call, completion: Completion, more: str = "") -> UnusableReply:
-    if not more and loops(completion.text):
-        said = (
-            f"truncated at {call.max_tokens} output tokens, since it repeats itself: a larger bound does not help; "
-            "use another model, or reword the question"
-        )
+    if not more and (endless(completion.text) or loops(completion.text)):
+        said = "the reply repeats itself without an end, and was cut: use another model, or reword the question"
         return _unusable(TruncatedReply, call, completion, said)
     reasoning = 0 if completion.usage is None else completion.usage.reasoning
     spent = f", {reasoning} of them for reasoning" if reasoning else ", reasoning included"

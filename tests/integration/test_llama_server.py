@@ -285,8 +285,8 @@ async def test_bytes_that_are_no_text_are_an_unusable_reply(folder: Path) -> Non
                     found["advised" if advised else str(error)] += 1
             assert set(found) == {"advised"}
             # none is made twice; what the server does not tell the tokens of is charged at its bound
-            assert len(rig.account.attempts) == 20
-            assert rig.account.unknown == found["advised"]
+            assert [one for one in rig.account.attempts if one.attempt > 1] == []
+            assert rig.account.unknown == found["advised"] == 20
 
 
 async def test_a_stream_is_the_reply_as_a_whole_and_says_how_far_it_is(server: Llama) -> None:
@@ -341,17 +341,5 @@ async def test_questions_end_typed_and_are_accounted_for(server: Llama, folder: 
         ended = await a_run(rig, 20)
         assert ended["Refusal"] + ended["Answer"] >= 10
         assert ended.total() == 20
-        assert {one.error for one in rig.account.attempts} >= {None, "ContextTooLong"}
-        rig.check_books()
-
-
-@pytest.mark.slow
-async def test_a_hundred_questions_end_typed_and_are_accounted_for(
-    server: Llama, folder: Path
-) -> None:
-    async with rigged(server, folder, each=True) as rig:
-        ended = await a_run(rig, 100)
-        assert ended["Refusal"] + ended["Answer"] >= 50
-        assert ended.total() == 100
         assert {one.error for one in rig.account.attempts} >= {None, "ContextTooLong"}
         rig.check_books()

@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import httpx2
 import pytest
 import schemathesis
-from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from redis import Redis
 from schemathesis.checks import not_a_server_error
@@ -22,12 +21,11 @@ from schemathesis.specs.openapi.checks import (
     positive_data_acceptance,
 )
 
-from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.uploads.folder import Room
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
 from posology.store import keys
+from tests.integration.conftest import Served
 from tests.support.examples import examples
+from tests.support.indices import index_of
 
 pytestmark = pytest.mark.slow
 
@@ -44,11 +42,6 @@ NOT_ASKED_OF_CHATS: list[Any] = [*NOT_ASKED, not_a_server_error]
 #: a path with a line feed is no operation, and not found in the form of all other paths
 NOT_ASKED_OF_NAMES: list[Any] = [*NOT_ASKED, content_type_conformance]
 quick = settings(examples(25), derandomize=True, suppress_health_check=list(HealthCheck))
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @schemathesis.serializer("application/x-ndjson", "application/jsonl")
@@ -106,9 +99,8 @@ def with_index(
 ) -> Iterator[None]:
     """The API has an index to estimate from."""
     folder = tmp_path_factory.mktemp("fuzz")
-    (folder / "rows.jsonl").write_text('{"id": "1", "text": "It does."}\n', encoding="utf-8")
-    place, encoder = str(folder / "index"), str(tiny_encoder)
-    run_ingest([folder / "rows.jsonl"], Settings(), Target(place=place, embedder=encoder))
+    rows = [{"id": "1", "text": "It does."}]
+    place, encoder = str(index_of(folder, tiny_encoder, rows)), str(tiny_encoder)
     context = served.app.state.context
     before = context.settings
     limits = context.limits
