@@ -33,8 +33,8 @@ async def step_down(console: Console, ask: Callable[[Decimal], Awaitable[JobOutp
     )
     jobs = [await ask(cap) for cap in CAPS]
     rows = (
-        (describe(job.decision.dose) if job.decision else "undecided", cap, job.charged_usd)
+        (cap, describe(job.decision.dose) if job.decision else "undecided", job.charged_usd)
         for cap, job in zip(CAPS, jobs, strict=True)
     )
-    print_form(console, table_of("dose, cap, cost", rows, title=jobs[0].question))
+    print_form(console, table_of("cap, dose, cost", rows, texts="dose", title=jobs[0].question))
     why_job(console, jobs[-2])

@@ -203,7 +203,7 @@ def _show_rebuild(console: Console, errors: Console, out: Rebuilt, *, done: bool
 
 def show_versions(console: Console, out: VersionsOutput) -> None:
     """Print the readable versions, oldest first."""
-    names = "version, published (UTC), readable until (UTC), passages, retracted"
+    texts = "version, published (UTC), readable until (UTC)"
     rows = (
         (
             *(one.index, _minute(one.published), _minute(one.until) if one.until else "newest"),
@@ -211,7 +211,7 @@ def show_versions(console: Console, out: VersionsOutput) -> None:
         )
         for one in out.versions
     )
-    print_form(console, table_of(names, rows, texts=3))
+    print_form(console, table_of(f"{texts}, passages, retracted", rows, texts=texts))
 
 
 def _minute(moment: str) -> str:

@@ -98,8 +98,9 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
 
 def print_models(console: Console, models: tuple[ModelOutput, ...], today: date) -> None:
     """Print models as a table, one a row."""
-    names = "model, effort, half price, context, $/M in, $/M out, retires"
-    print_form(console, table_of(names, (_row(one, today) for one in models), texts=3))
+    names = "model, context, $/M in, $/M out, effort, half price, retires"
+    rows = (_row(one, today) for one in models)
+    print_form(console, table_of(names, rows, texts="model, effort, half price"))
 
 
 def _row(model: ModelOutput, today: date) -> tuple[Value, ...]:
@@ -107,11 +108,11 @@ def _row(model: ModelOutput, today: date) -> tuple[Value, ...]:
     soon = Tone.WARN if retirement_warning(model.model, today) else None
     return (
         model.model,
-        f"{model.efforts[0]}…{model.efforts[-1]}" if model.efforts else None,
-        ", ".join(lanes) or None,
         model.context,
         _price(model.input_usd_per_million),
         _price(model.output_usd_per_million),
+        f"{model.efforts[0]}…{model.efforts[-1]}" if model.efforts else None,
+        ", ".join(lanes) or None,
         None if model.retires is None else Cell(text=str(model.retires), tone=soon),
     )
 
@@ -189,7 +190,7 @@ def print_check(console: Console, out: ModelCheck) -> None:
         for call in out.calls
     )
     names = "call, effort, in, reserved, out, reasoning, $, seconds"
-    print_form(console, table_of(names, rows, texts=2))
+    print_form(console, table_of(names, rows, texts="call, effort"))
     cost = f"${out.charged_usd:f}" if out.cost_usd is None else f"${out.cost_usd:f}"
     print_line(
         console, f"\n{len(out.calls)} calls, {cost}, {out.seconds or 0:.2f} s a call (median)"

@@ -68,7 +68,7 @@ def show_training(console: Console, out: TrainOutput) -> None:
         for one in out.actions
     )
     title = f"{out.learned:,} questions"
-    print_form(console, table_of("keep, questions, tokens, quality", rows, texts=0, title=title))
+    print_form(console, table_of("keep, questions, tokens, quality", rows, texts="", title=title))
 
 
 def show_promotion(console: Console, out: PromotionOutput) -> None:
@@ -92,6 +92,6 @@ def show_promotion(console: Console, out: PromotionOutput) -> None:
     rows = (
         (f"{one.state}", one.rewards, percent(one.keep_before), _after(one)) for one in out.states
     )
-    print_form(console, table_of("state, rewards, kept before, kept after", rows, texts=0))
+    print_form(console, table_of("state, rewards, kept before, kept after", rows, texts=""))
     changes = sum(one.keep_before != one.keep_after for one in out.states)
     print_line(console, f"{changes} of {len(out.states)} states now keep another share")

@@ -63,11 +63,12 @@ def show(
             return
         console = Console()
         hidden = {True: "(hidden)", False: None}
+        names = "setting, value, from"
         rows = (
             (one.name, one.value or hidden[one.secret and one.source != "default"], one.source)
             for one in out.settings
         )
-        print_form(console, table_of("setting, value, from", rows, texts=3))
+        print_form(console, table_of(names, rows, texts=names))
         for place in out.places:
             state = "read" if place in out.files else "not there"
             console.print(f"{place}: {state}", soft_wrap=True, markup=False, highlight=False)

@@ -131,22 +131,25 @@ def table(
 
 
 def table_of(
-    names: str, rows: Iterable[Sequence[Value]], *, texts: int = 1, title: str = ""
+    names: str, rows: Iterable[Sequence[Value]], *, texts: str | None = None, title: str = ""
 ) -> Table:
     """Return a table of values that only one door shows.
 
     Args:
         names: titles of the columns, separated by commas.
         rows: their values.
-        texts: number of leading columns that are no figures; all but the first may take several lines.
+        texts: titles of the columns that are no figures; ``None``: the first one.
         title: title of the table.
     """
-    kinds = (Kind.TEXT, *(Kind.WIDE,) * names.count(","))[:texts] + (Kind.NUMBER,) * (
-        names.count(",") + 1
-    )
+    titles = names.split(", ")
+    words = titles[:1] if texts is None else texts.split(", ")
     columns: list[Column[Sequence[Value]]] = [
-        Column(name, itemgetter(place), kinds[place])
-        for place, name in enumerate(names.split(", "))
+        Column(
+            name,
+            itemgetter(place),
+            Kind.WIDE if name in words[1:] else Kind.TEXT if name in words else Kind.NUMBER,
+        )
+        for place, name in enumerate(titles)
     ]
     return table(columns, rows, title=title)
 
