@@ -37,12 +37,7 @@ _SHOWN = 20
 def sync_output(report: SyncReport) -> SyncOutput:
     """Return the published form of a sync's report."""
     return SyncOutput(
-        applied=tuple(
-            FileOutput.model_validate(
-                {name: getattr(file, name) for name in FileOutput.model_fields}
-            )
-            for file in report.applied
-        ),
+        applied=tuple(map(FileOutput.of, report.applied)),
         again=report.plan.again,
         revised=report.plan.revised,
         missing=report.plan.missing,
@@ -63,9 +58,7 @@ def prospect_output(forecast: SyncForecast) -> ProspectOutput:
         revised=forecast.plan.revised,
         missing=forecast.plan.missing,
         waiting=forecast.waiting,
-        bad_files=tuple(
-            BadItem(path=one.path, line=one.line, reason=one.reason) for one in forecast.broken
-        ),
+        bad_files=tuple(map(BadItem.of, forecast.broken)),
         done=forecast.plan.done,
         index=forecast.index,
         rebuild=forecast.rebuilt,

@@ -6,6 +6,7 @@ import io
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -125,7 +126,7 @@ def test_a_column_that_a_form_lacks_is_an_error() -> None:
 
 
 def test_spending_has_a_total_with_all_columns_and_bars_for_some() -> None:
-    amounts = {
+    amounts: dict[str, Any] = {
         "attempts": 2,
         "at_bounds_usd": Decimal(0),
         "unknown_costs": 0,
