@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 
 from starlette.responses import Response
@@ -11,7 +11,7 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.money.audits import Audits, begin
 from orchestrator.console.money.overview import meters
 from orchestrator.console.pages import HOME, whole_number
-from orchestrator.rendering.forms.columns import Cell, cell, table
+from orchestrator.rendering.forms.columns import cell, table
 from orchestrator.rendering.forms.money import LIMITS, TENANTS, enabled, limits
 from orchestrator.spending import balance_outputs
 from posology.budget.ledger.redis import RedisLedger
@@ -24,6 +24,8 @@ from posology.types import Limits
 _PAGE = 50
 #: limits that a form has as text
 _TEXTS = {name: LIMITS[name] for name in FIELDS if name not in ("models", "may_ingest")}
+#: limits that are bars
+_METERED = ("day", "month", "total")
 _LISTED = "tenant, state, day, month, keys, created"
 _MODELS, _INGEST, _YES = "models", "may_ingest", "yes"
 #: time for which replaced keys stay valid, in seconds, and its name
@@ -141,7 +143,11 @@ async def _page(
         tenant=tenant,
         state=enabled(disabled=tenant.disabled),
         meters=meters(balance_outputs(name, standing)),
-        limits=_set(tenant.limits),
+        limits=[
+            (name, cell(value))
+            for field, name, value in limits(tenant.limits)
+            if field not in _METERED
+        ],
         issued=issued,
         graces=GRACES,
         labels=_TEXTS,
@@ -150,15 +156,6 @@ async def _page(
         failed=None if failed is None else failed.message,
         audited=await Audits(store.redis, store.url, name).last(),
     )
-
-
-def _set(found: Limits) -> Iterator[tuple[str, Cell]]:
-    """Yield the limits that no meter shows, without those that are not set."""
-    for field, name, value in limits(found):
-        if field not in ("day", "month", "total") and (
-            field in ("models", "may_ingest") or getattr(found, field) is not None
-        ):
-            yield name, cell(value)
 
 
 def _limits(asked: Asked) -> Limits:
