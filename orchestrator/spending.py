@@ -63,7 +63,7 @@ async def spend_output(
         for name, found in (await spent(redis, url, tenant, days, by)).items():
             groups[name] = groups.get(name, Spent()) + found
         standing = await RedisLedger(redis, url, tenant=tenant).balances()
-        balances += [BalanceOutput(**balance_fields(tenant, one)) for one in standing]
+        balances += balance_outputs(tenant, standing)
     ordered = dict(sorted(groups.items())) if by.of_time else ranked(groups)
     return SpendOutput(
         tenant=tenants[0] if single else None,
@@ -74,6 +74,11 @@ async def spend_output(
         total=Amounts(**_amounts(total(list(ordered.values())))),
         balances=tuple(balances),
     )
+
+
+def balance_outputs(tenant: str, found: Sequence[Balance]) -> tuple[BalanceOutput, ...]:
+    """Return the published form of a tenant's balances."""
+    return tuple(BalanceOutput(**balance_fields(tenant, one)) for one in found)
 
 
 def balance_fields(tenant: str, balance: Balance) -> dict[str, Any]:

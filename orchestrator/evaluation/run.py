@@ -27,13 +27,12 @@ from orchestrator.question.machine import task_of
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service
-from orchestrator.spending import balance_fields
+from orchestrator.spending import balance_outputs
 from orchestrator.training.paid.calls import REFUSED, buy_all
 from orchestrator.training.paid.run import Terms
 from posology.budget.ledger.journal import LedgerJournal
 from posology.errors import InputError
 from posology.llm.models.families import tier_of
-from posology.published.money import BalanceOutput
 from posology.store.keys import new_id
 from posology.version import __version__
 
@@ -173,10 +172,7 @@ async def estimate(plan: Plan, folder: Folder, terms: Terms, resources: Open) ->
         worst_usd=dollars.worst,
         spent_usd=folder.calls.content.spent,
         cap_usd=terms.cap,
-        balances=tuple(
-            BalanceOutput(**balance_fields(terms.tenant, one))
-            for one in await resources.budget.ledger.balances()
-        ),
+        balances=balance_outputs(terms.tenant, await resources.budget.ledger.balances()),
     )
 
 

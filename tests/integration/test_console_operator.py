@@ -136,7 +136,10 @@ async def test_an_audit_finds_a_counter_that_is_not_the_sum_of_its_entries(
         await b.http.post("/console/money/ledger/audit", data=given)
         page = await b.http.get("/console/money/ledger")
         assert "incorrect" in page.text
-        assert "money spent:total: counter 3,000,007, sum of entries 3,000,000" in page.text
+        assert (
+            "money spent:total: counter 3,000,007 ($0.003000), sum of entries 3,000,000 ($0.003000)"
+            in page.text
+        )
         # nothing of it is another tenant's, and the operator sees it
         other = await strange.http.get("/console/money/ledger")
         assert "No audit was made here." in other.text

@@ -289,7 +289,7 @@ def test_the_ledger_is_verified_and_rebuilt(cli: Cli, redis_url: str, tenant: st
     good = cli("ledger", "verify")
     assert good.exit_code == 0, good.stdout
     assert f"{tenant} correct 3 entries" in flat(good.stdout)
-    assert "in flight: 1 attempts, $2.0000 reserved" in good.stdout
+    assert "in flight: 1 attempt, $2.0000 reserved" in good.stdout
     tamper(redis_url, tenant)
     bad = cli("ledger", "verify", "--json")
     assert bad.exit_code == 1

@@ -62,7 +62,7 @@ def test_a_tenants_life_on_the_command_line(cli: Cli, tenant: str) -> None:
     assert made.stdout.strip() not in made.stderr
     assert "shown only once" in made.stderr
     shown = cli("show", tenant)
-    for words in (tenant, "active", "$5", "$0.25", "openai:*", "60", "no limit", "UTC"):
+    for words in (tenant, "enabled", "$5", "$0.25", "openai:*", "60", "no limit", "UTC"):
         assert words in shown.stdout
     assert made.stdout.strip() not in shown.stdout
     out = published(cli("show", tenant, "--json"), "tenant")

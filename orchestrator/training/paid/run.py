@@ -17,7 +17,7 @@ from orchestrator.models import Models
 from orchestrator.question.estimates.costs import Dollars
 from orchestrator.service import open_connections
 from orchestrator.settings import Settings
-from orchestrator.spending import balance_fields
+from orchestrator.spending import balance_outputs
 from orchestrator.training.forms import RunTier
 from orchestrator.training.paid.calls import Buyer, Buys, Purchase, buy_all
 from orchestrator.training.paid.journal import journal_path, open_journal
@@ -26,7 +26,6 @@ from orchestrator.training.paid.rows import Paid, Row, RowFile
 from posology.errors import InputError
 from posology.llm.models.families import check_lane
 from posology.llm.providers.places import MOST
-from posology.published.money import BalanceOutput
 from posology.types import Balance, Tier
 
 #: items that wait for a provider's batches at the same time
@@ -93,9 +92,7 @@ class Quote:
             "worst_usd": self.costs.dollars.worst,
             "spent_usd": self.spent,
             "cap_usd": self.terms.cap,
-            "balances": tuple(
-                BalanceOutput(**balance_fields(self.terms.tenant, one)) for one in self.balances
-            ),
+            "balances": balance_outputs(self.terms.tenant, self.balances),
         }
 
 
