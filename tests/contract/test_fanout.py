@@ -79,7 +79,7 @@ async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
         yield opened
 
 
-PARTED = {"strategy": "briefcontext", "partition_size": 2, "k": 6}
+PARTED: dict[str, Any] = {"strategy": "briefcontext", "partition_size": 2, "k": 6}
 DOWN = ProviderOverloaded("down", provider="openai", model="x")
 Script = Callable[[Call], "ScriptedReply"]
 

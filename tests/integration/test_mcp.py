@@ -91,7 +91,7 @@ class Side:
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": "pmid:1", "text": HOSTILE, "title": "A trial"},
         {"id": "pmid:2", "text": "Placebo did not lower the risk.", "retracted": True},
     ]  # fmt: skip

@@ -36,8 +36,7 @@ CENTS = FlatPrices()
 
 
 def accounting(model: Any, journal: Account, **given: Any) -> Accounting:
-    given = {"prices": CENTS, "bound": by_bytes} | given
-    return Accounting(model, journal=journal, **given)
+    return Accounting(model, journal=journal, **{"prices": CENTS, "bound": by_bytes, **given})
 
 
 async def no_wait(_seconds: float) -> None:

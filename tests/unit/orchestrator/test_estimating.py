@@ -102,7 +102,8 @@ def estimator(typical: Typical | None = None) -> Estimator:
 def flat(**price: Decimal | None) -> Estimator:
     """Of characters that all cost the same."""
     prices = FlatPrices(**price)  # type: ignore[arg-type]
-    return Estimator(prices=prices, bound=by_bytes, counting=Counting(len), typical=Typical())
+    counting = Counting(len)  # type: ignore[arg-type]  # of any name
+    return Estimator(prices=prices, bound=by_bytes, counting=counting, typical=Typical())
 
 
 ESTIMATOR = estimator()

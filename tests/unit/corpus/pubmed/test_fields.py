@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,7 +157,7 @@ def sections(*given: tuple[str, str]) -> str:
         ({"others": other("Other words.")}, "Some words."),
     ],
 )  # fmt: skip
-def test_abstracts(tmp_path: Path, said: dict[str, str], text: str) -> None:
+def test_abstracts(tmp_path: Path, said: dict[str, Any], text: str) -> None:
     assert passage_of(tmp_path, article(**said)).text == text
 
 
@@ -219,7 +220,7 @@ LANCET = "<Title>The Lancet</Title>"
     ],
 )  # fmt: skip
 def test_fields_of_articles(
-    tmp_path: Path, said: dict[str, str], field: str, value: object
+    tmp_path: Path, said: dict[str, Any], field: str, value: object
 ) -> None:
     assert getattr(passage_of(tmp_path, article(**said)), field) == value
 

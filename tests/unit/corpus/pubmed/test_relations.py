@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def often(kind: str) -> str:
     ],
 )
 def test_what_a_record_knows_of_itself(
-    tmp_path: Path, said: dict[str, str], known: tuple[bool, bool, tuple[str, ...]]
+    tmp_path: Path, said: dict[str, Any], known: tuple[bool, bool, tuple[str, ...]]
 ) -> None:
     passage = passage_of(tmp_path, article("1", **said))
     assert (passage.retracted, passage.concern, passage.same_work) == known
