@@ -42,7 +42,7 @@ def _verdict(figure: _Figure) -> Cell:
 
 
 _COLUMNS: tuple[Column[_Figure], ...] = (
-    Column("day", lambda figure: figure.day),
+    Column("day or provider", lambda figure: figure.day),
     Column("model", lambda figure: figure.model),
     Column("measure", lambda figure: figure.compared.measure),
     Column("ours", _ours, Kind.NUMBER),
