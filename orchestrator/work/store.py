@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
@@ -50,6 +51,7 @@ class WorkStore:
         size: int = 0,
         limits: Limits = NO_LIMITS,
         again: str = "",
+        ended: str = "",
     ) -> str:
         """Let an item wait for its claim.
 
@@ -62,6 +64,7 @@ class WorkStore:
             limits: of the group.
             again: state from which an ended item of this name is offered again, with its rows; ``*``: any. Unless it is
                 empty, an ended item of the same key and another name stands for the request, too.
+            ended: state of an item that ended elsewhere; empty: it waits.
 
         Returns:
             The name, or that of the item that stands for the request.
@@ -72,7 +75,7 @@ class WorkStore:
         # before, so that sweeps find the item; and after, since this process may have been suspended in between
         await self.enlist(group)
         what, reply = await self._run(
-            "offer", group, name, record, key, size, limits.items, limits.bytes, again, self.kind.expiry
+            "offer", group, name, record, key, size, limits.items, limits.bytes, again, self.kind.expiry, ended,
         )  # fmt: skip
         await self.enlist(group)
         if what != "offered":
@@ -236,6 +239,29 @@ class WorkStore:
             name = f"{self.kind.prefix(group)}totals"
             found = await cast("Awaitable[dict[str, str]]", self.redis.hgetall(name))
         return {field: int(value) for field, value in found.items() if field != "place"}
+
+    async def all_totals(self) -> Counter[str]:
+        """Return the number of items of all groups by state, and their ``bytes``."""
+        groups = await self.groups()
+        with translated(self.url):
+            async with self.redis.pipeline(transaction=False) as pipe:
+                for group in groups:
+                    pipe.hgetall(f"{self.kind.prefix(group)}totals")
+                found = await pipe.execute()
+        totals = Counter[str]()
+        for one in found:
+            totals.update({field: int(value) for field, value in one.items()})
+        return totals
+
+    async def waiting(self) -> dict[str, int]:
+        """Return the number of items that wait, by group; groups without any are left out."""
+        groups = await self.groups()
+        with translated(self.url):
+            async with self.redis.pipeline(transaction=False) as pipe:
+                for group in groups:
+                    pipe.zcard(f"{self.kind.prefix(group)}queue")
+                lengths = await pipe.execute()
+        return {group: n for group, n in zip(groups, lengths, strict=True) if n}
 
     async def sweep(self, group: str, rules: Sweeping) -> tuple[int, list[str]]:
         """Return items of dead holders and lost messages to the queue, and drop ended ones.

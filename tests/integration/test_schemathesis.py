@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import anyio
 import httpx2
 import pytest
 import schemathesis
@@ -23,9 +24,10 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.uploads.folder import Room
+from orchestrator.ingest.uploads.process import open_uploads
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
+from orchestrator.work.items import Limits
 from posology.store import keys
 from tests.support.examples import examples
 
@@ -85,10 +87,16 @@ def ended(target: str, served: Served, with_index: None) -> dict[str, str]:
             "/v1/tables", json={"documents": ["1"], "model": "offline:extractive"}
         ).json()["id"]
         hook = client.post("/v1/webhooks", json={"url": "https://example.org/"}).json()["id"]
-    uploads = served.app.state.context.uploaded
-    with uploads.arriving("fuzzed", "note.txt", Room(size=10)) as arrival:
-        arrival.write(b"It does.")
-        ingest = uploads.complete(arrival)[0].id
+
+    async def sent() -> str:
+        async with (
+            open_uploads(served.app.state.context.settings) as uploads,
+            uploads.arriving("fuzzed", "note.txt", Limits(items=1, bytes=10)) as arrival,
+        ):
+            arrival.write(b"It does.")
+            return (await uploads.complete(arrival))[0].id
+
+    ingest = anyio.run(sent)
     return {
         "job": job,
         "batch": batch,

@@ -19,7 +19,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
-from orchestrator.ingest.uploads.folder import Uploads
 from orchestrator.jobs.store import JobStore
 from orchestrator.models import Models
 from orchestrator.prices import price_book
@@ -40,8 +39,8 @@ from posology.types import Limits as TenantLimits
 from posology.types import Usage
 from tests.integration.test_api import problem
 from tests.integration.test_uploads import Serve, ingesting, serving
+from tests.support.disks import full_disk
 from tests.support.paid_runs import MODEL, ingest_six
-from tests.unit.orchestrator.test_uploads import full_disk
 
 pytestmark = pytest.mark.anyio
 TABLES = "/v1/tables"
@@ -427,7 +426,6 @@ async def test_a_killed_process_resumes_and_pays_for_no_reply_twice(
             process.kill()
             process.wait()
         gate.go.set()
-        assert not Uploads(Path(given["POSOLOGY_UPLOADS"])).is_served()
         assert order_of(await client.get(f"{TABLES}/{made.id}")).state is TableState.RUNNING
         await read_all(given)
         ended = order_of(await client.get(f"{TABLES}/{made.id}"))

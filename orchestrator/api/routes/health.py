@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal
 
 import anyio
@@ -17,7 +19,6 @@ from orchestrator.api import problems
 from orchestrator.api.context import Context, Posology, operator
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
-from orchestrator.ingest.uploads.folder import Uploads
 from orchestrator.jobs import metrics
 from orchestrator.tables.served.folder import Tables
 from posology.errors import StoreUnavailable
@@ -48,30 +49,31 @@ class TablesCollector(Collector):
 
 
 class UploadsCollector(Collector):
-    """The folder of uploads in Prometheus's terms. Blocking.
+    """Uploads in Prometheus's terms.
 
     Args:
-        uploads: the folder.
+        counts: number of ingests by state.
+        served: whether a process ingests.
     """
 
-    def __init__(self, uploads: Uploads) -> None:
-        self._uploads = uploads
+    def __init__(self, counts: Counter[IngestState], *, served: bool) -> None:
+        self._counts = counts
+        self._served = served
 
     def collect(self) -> Iterator[Metric]:
         """Yield one family after the other."""
-        counts = self._uploads.counts()
         states = GaugeMetricFamily(
             "posology_ingests",
             "Ingests of uploaded files whose records are kept, by state.",
             labels=["state"],
         )
         for state in IngestState:
-            states.add_metric([state.value], counts[state])
+            states.add_metric([state.value], self._counts[state])
         yield states
         yield GaugeMetricFamily(
             "posology_ingesting_process_up",
             "Whether a process ingests uploaded files.",
-            value=int(self._uploads.is_served()),
+            value=int(self._served),
         )
 
 
@@ -155,8 +157,10 @@ async def read_metrics(api: Posology) -> Response:
     """
     registry = CollectorRegistry()
     registry.register(metrics.JobsCollector(await _snapshot(api)))
-    if api.uploaded is not None:
-        registry.register(UploadsCollector(api.uploaded))
+    if (uploads := api.uploaded) is not None:
+        with suppress(StoreUnavailable, TimeoutError), anyio.fail_after(2 * api.limits.health):
+            served = await uploads.work.processes(within=3 * api.settings.lease)
+            registry.register(UploadsCollector(await uploads.counts(), served=served > 0))
     if api.tables is not None:
         registry.register(TablesCollector(api.tables))
     text = await to_thread.run_sync(generate_latest, registry)

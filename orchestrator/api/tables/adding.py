@@ -12,15 +12,15 @@ from anyio import to_thread
 from orchestrator.api.adding.files import MIB, disk
 from orchestrator.api.context import Context
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem
-from orchestrator.ingest.uploads.folder import Busy, NoRoom
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.tables.rows import open_run
 from orchestrator.tables.served.articles import read_articles
-from orchestrator.tables.served.folder import Adding, NoSpace, Tables
+from orchestrator.tables.served.folder import Adding, NoRoom, NoSpace, Tables
 from orchestrator.tables.served.plan import Plan
 from orchestrator.tables.served.request import TableRequest
 from orchestrator.training.paid.run import prepare
+from orchestrator.work.files import Busy
 from posology.errors import InvalidQuery
 from posology.published.tables.forms import TableEstimate
 from posology.published.tables.orders import TableOrder, TableState

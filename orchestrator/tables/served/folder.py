@@ -28,8 +28,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator.ingest.uploads.folder import Busy, NoRoom, locked, make_private, sync
 from orchestrator.tables.served.plan import Plan
+from orchestrator.work.files import Busy, locked, make_private, sync
 from posology.errors import TableNotFound
 from posology.published.tables.forms import TableOutput
 from posology.published.tables.orders import TableOrder, TableState
@@ -45,6 +45,10 @@ _RUN, _TABLE, _CANCEL = "run.jsonl", "table.json", "cancel"
 _ARRIVING, _PENDING, _ENDED = "arriving", "pending", "ended"
 #: in the order of a search: a table moves from the first to the second, and back when it continues
 _PLACES = (_PENDING, _ENDED, _PENDING)
+
+
+class NoRoom(Exception):
+    """Too many tables of a tenant wait."""
 
 
 class NoSpace(Exception):

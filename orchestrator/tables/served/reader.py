@@ -13,13 +13,13 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
-from orchestrator.ingest.uploads.folder import STORAGE
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.settings import Settings
 from orchestrator.tables.rows import RunFile, open_run
 from orchestrator.tables.served.folder import Tables
 from orchestrator.training.paid.run import buy, prepare
+from orchestrator.work.files import STORAGE
 from posology.errors import (
     BadFile,
     ConfigurationError,

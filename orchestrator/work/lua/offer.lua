@@ -1,5 +1,6 @@
 -- Offer an item. ARGV: now, name, record, key or '', bytes, maximum items that have not ended, maximum bytes of all (0: no
--- limit), end from which it is offered again ('*': any), seconds after which the group expires (0: never).
+-- limit), end from which it is offered again ('*': any), seconds after which the group expires (0: never), end of an item that
+-- ended elsewhere ('': it waits).
 -- Returns {'offered', name}: an item of the key that stands for the request has another name, or {'items', count} or
 -- {'bytes', sum} if that limit is reached.
 local name, key, size = ARGV[2], ARGV[4], tonumber(ARGV[5])
@@ -47,6 +48,6 @@ if not renewed then
 end
 resize(name, 'size', size)
 if key ~= '' then redis.call('HSET', P .. 'keys', key, name) end
-wait(name)
+if ARGV[10] == '' then wait(name) else put(name, ARGV[10], 'ended', now) end
 expire()
 return {'offered', name}

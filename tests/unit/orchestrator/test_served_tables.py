@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -17,21 +17,21 @@ from pathlib import Path
 import pytest
 
 from orchestrator.api.routes.health import TablesCollector
-from orchestrator.ingest.uploads.folder import Busy, NoRoom
 from orchestrator.ingest.uploads.process import reading_tables
 from orchestrator.models import Models
 from orchestrator.settings import Settings
 from orchestrator.tables.documents import Papers
-from orchestrator.tables.served.folder import MAX_KEPT, MAX_WAITING, NoSpace, Tables
+from orchestrator.tables.served.folder import MAX_KEPT, MAX_WAITING, NoRoom, NoSpace, Tables
 from orchestrator.tables.served.plan import Plan
 from orchestrator.tables.served.reader import MAX_RUNS, TableReader
 from orchestrator.tables.served.request import TableRequest
+from orchestrator.work.files import Busy
 from posology.errors import InvalidQuery, TableNotFound
 from posology.published.tables.forms import TableEstimate, TableOutput
 from posology.published.tables.orders import TableFailure, TableOrder, TableState
 from posology.types import Passage
 from posology.types.tables import Document
-from tests.unit.orchestrator.test_uploads import Steps, full_disk
+from tests.support.disks import full_disk
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 FREE = Decimal(0)
@@ -40,6 +40,21 @@ ESTIMATE = TableEstimate(
     documents=1, read=0, calls=1, free=True, input_tokens=0, output_tokens=0, low_usd=FREE, expected_usd=FREE, worst_usd=FREE,
     spent_usd=FREE, cap_usd=None, balances=(),
 )  # fmt: skip
+
+
+class Steps(threading.Event):
+    """A stop that is asked for by the last of some steps, one for each wait."""
+
+    def __init__(self, *steps: Callable[[], None]) -> None:
+        super().__init__()
+        self.steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        self.steps.pop(0)()
+        if not self.steps:
+            self.set()
+        return self.is_set()
 
 
 @pytest.fixture
