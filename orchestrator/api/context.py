@@ -20,8 +20,8 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.question.sent import unknown_field
 from orchestrator.service import place_of
 from orchestrator.settings import Auth, Settings
-from orchestrator.tables.served.folder import Tables
-from orchestrator.work.files import Files, FolderFiles, open_files
+from orchestrator.tables.served.tables import TABLES, Tables
+from orchestrator.work.files import Files, open_files
 from orchestrator.work.store import WorkStore
 from posology.budget.tenants.store import TenantStore, refused
 from posology.errors import KeyRefused
@@ -98,8 +98,6 @@ class Context:
     streams: Places = field(init=False)
     uploads: Places = field(init=False)
     files: Places = field(init=False)
-    #: the folder of tables, beside them; ``None``: the service makes none
-    tables: Tables | None = field(init=False)
     estimates: Places = field(init=False)
     waits: Places = field(init=False)
     searches: Places = field(init=False)
@@ -127,8 +125,6 @@ class Context:
         )
         if self.settings.uploads is not None:
             self._bytes = open_files(place_of(self.settings, self.settings.uploads))
-        folder = self._bytes.folder if isinstance(self._bytes, FolderFiles) else None
-        self.tables = None if folder is None else Tables(folder)
         self.waits = Places(
             "TooManyWaits", "requests for answers", total=most.waits, each=most.tenant_waits
         )
@@ -150,6 +146,14 @@ class Context:
             return None
         store = self.jobs()
         return Uploads(WorkStore(store.redis, store.url, INGESTS), self._bytes)
+
+    @property
+    def tables(self) -> Tables | None:
+        """The tables, whose bytes are beside uploads; ``None``: the service makes none."""
+        if self._bytes is None:
+            return None
+        store = self.jobs()
+        return Tables(WorkStore(store.redis, store.url, TABLES), self._bytes)
 
     def batches(self) -> Batches:
         """Return the batches of the job store."""

@@ -32,6 +32,8 @@ class Lease:
         self.claim = claim
         #: as of the last heartbeat; may be read by any thread
         self.standing: Standing = "cancelling" if claim.cancelled else "held"
+        #: set once the work is to end: it was cancelled, or the claim is lost
+        self.ends = anyio.Event()
         self._work = work
         self._seconds = seconds
         self._record = record
@@ -45,8 +47,8 @@ class Lease:
     async def beat(self) -> None:
         """Extend the lease, and record the progress once."""
         try:
-            self.standing = await self._work.heartbeat(
-                self.claim, lease=self._seconds, record=self._record()
+            self._set(
+                await self._work.heartbeat(self.claim, lease=self._seconds, record=self._record())
             )
         except StoreUnavailable as error:
             _log.warning("%s", error)
@@ -97,6 +99,11 @@ class Lease:
                 await anyio.sleep(_SHOWN)
                 continue
             if not holds:
-                self.standing = "lost"
+                self._set("lost")
                 raise LeaseLost(self.claim.name)
             return
+
+    def _set(self, standing: Standing) -> None:
+        self.standing = standing
+        if standing != "held":
+            self.ends.set()

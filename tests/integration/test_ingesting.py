@@ -17,12 +17,13 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from orchestrator.ingest.uploads.process import Keeper
+from orchestrator.ingest.uploads.process import Keeper, Stores
 from orchestrator.ingest.uploads.service import MAX_RUNS, Ingester
 from orchestrator.ingest.uploads.takeover import take_over
 from orchestrator.ingest.uploads.uploads import Uploads, bytes_of
 from orchestrator.ingest.uploads.watch import Stopped, Watch, Yielded
 from orchestrator.settings import Settings
+from orchestrator.tables.served.tables import Tables
 from orchestrator.work.files import FolderFiles, locked
 from orchestrator.work.items import Limits, NoRoom, Sweeping, of_tenants
 from orchestrator.work.store import WorkStore
@@ -109,6 +110,13 @@ def uploads(redis: Redis, redis_url: str, clock: Clock, folder: Path) -> Uploads
     return Uploads(WorkStore(redis, redis_url, kind, clock=clock), FolderFiles(folder))
 
 
+def stores_of(uploads: Uploads) -> Stores:
+    """With tables, of which there are none."""
+    work = uploads.work
+    none = WorkStore(work.redis, work.url, of_tenants(f"table-{uuid.uuid4().hex}"))
+    return Stores(uploads=uploads, tables=Tables(none, uploads.files), redis=work.url)
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -168,7 +176,7 @@ async def test_what_a_crash_left_is_removed_after_a_day(uploads: Uploads, folder
     await uploads.work.finish(claim, "cancelled")
     uploads.files.write(b"no record", "ingest/acme/ingest_0/acme/b.txt")
     uploads.files.arriving("c.txt").write_bytes(b"half")
-    keeper = Keeper(uploads=uploads, settings=Settings(), process="")
+    keeper = Keeper(stores=stores_of(uploads), settings=Settings(), process="")
     await keeper.clear(3_600)
     assert sorted(files_of(folder)) == ["a.txt", "b.txt", "c.txt", "ended.txt"]
     await keeper.clear(-1)
@@ -525,7 +533,11 @@ async def test_a_folder_of_an_earlier_version_is_finished(
     kind = of_tenants(f"ingest-{uuid.uuid4().hex}")
     uploads = Uploads(WorkStore(redis, redis_url, kind), FolderFiles(folder))
     now = datetime.now(UTC)
-    ended: dict[str, Any] = {"state": IngestState.SUCCEEDED, "ended": now - timedelta(hours=1), "written": 7}
+    ended: dict[str, Any] = {
+        "state": IngestState.SUCCEEDED,
+        "ended": now - timedelta(hours=1),
+        "written": 7,
+    }
     waits, running, cancelled = old_record(1), old_record(2, state=IngestState.RUNNING, runs=1), old_record(3)  # fmt: skip
     old, new = old_record(4, **ended | {"ended": now - timedelta(days=9)}), old_record(5, **ended)
     # the earlier version was killed between the last two steps, or within an upload
@@ -539,7 +551,7 @@ async def test_a_folder_of_an_earlier_version_is_finished(
     (folder / "tenants" / "acme" / "arriving" / "ingest_0" / "acme").mkdir(parents=True)
     (folder / "tenants" / "acme" / "upload.lock").touch()
     with locked(folder / "service.lock"):
-        await take_over(uploads)
+        await take_over(uploads, stores_of(uploads).tables)
     assert await uploads.all("acme") == [], "its process still runs"
 
     # this one is killed after any step, and begins again
@@ -549,7 +561,7 @@ async def test_a_folder_of_an_earlier_version_is_finished(
     )
     await uploads.work.offer("acme", running.id, running.model_dump_json(), size=4)
     for _ in range(2):
-        await take_over(uploads)
+        await take_over(uploads, stores_of(uploads).tables)
     assert not (folder / "tenants").exists()
     assert not (folder / "service.lock").exists()
     assert [one.id for one in (await uploads.pending())["acme"]] == [

@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.uploads.process import open_uploads
+from orchestrator.ingest.uploads.process import open_stores
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from orchestrator.work.items import Limits
@@ -90,11 +90,11 @@ def ended(target: str, served: Served, with_index: None) -> dict[str, str]:
 
     async def sent() -> str:
         async with (
-            open_uploads(served.app.state.context.settings) as uploads,
-            uploads.arriving("fuzzed", "note.txt", Limits(items=1, bytes=10)) as arrival,
+            open_stores(served.app.state.context.settings) as stores,
+            stores.uploads.arriving("fuzzed", "note.txt", Limits(items=1, bytes=10)) as arrival,
         ):
             arrival.write(b"It does.")
-            return (await uploads.complete(arrival))[0].id
+            return (await stores.uploads.complete(arrival))[0].id
 
     ingest = anyio.run(sent)
     return {

@@ -27,7 +27,7 @@ from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits as ApiLimits
-from orchestrator.ingest.uploads.process import Ingesting, Keeper, open_uploads
+from orchestrator.ingest.uploads.process import Ingesting, Keeper, open_stores
 from orchestrator.ingest.uploads.service import Ingester
 from orchestrator.ingest.uploads.uploads import Uploads
 from orchestrator.jobs.store import JobStore
@@ -103,8 +103,8 @@ async def ingest_all(settings: dict[str, str], turn: float = 30.0) -> None:
     """What the ingesting process does until nothing waits."""
     loaded = Settings.model_validate(settings)
     work = Ingesting(settings=loaded, models=Models(loaded.embedder, loaded.embedding))
-    async with open_uploads(loaded) as uploads:
-        serving_ = Ingester(uploads, work, threading.Event(), lease=loaded.lease, turn=turn)
+    async with open_stores(loaded) as stores:
+        serving_ = Ingester(stores.uploads, work, threading.Event(), lease=loaded.lease, turn=turn)
         assert not await serving_.run_waiting()
 
 
@@ -548,10 +548,11 @@ def test_a_killed_ingest_resumes(given: dict[str, str], tenant: str, tmp_path: P
         assert 1_000 <= killed.done < rows
         assert killed.total == rows
         until(lambda: not served())
-        with ingesting(given, log) as process:
+        with ingesting(given, log) as process, ingesting(given, tmp_path / "standby") as standby:
             until(lambda: now().over or process.poll() is not None)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(90) == 0, log.read_text()
+            for one in (process, standby):
+                one.send_signal(signal.SIGTERM)
+                assert one.wait(90) == 0, log.read_text()
         assert not served()
         ended = now()
     assert ended.state is IngestState.SUCCEEDED, log.read_text()
@@ -559,6 +560,7 @@ def test_a_killed_ingest_resumes(given: dict[str, str], tenant: str, tmp_path: P
     assert 0 < ended.written < rows, "what the first run had written is not written again"
     assert Index.open(given["POSOLOGY_INDEX"]).view().count() == rows
     lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines += [json.loads(line) for line in (tmp_path / "standby").read_text().splitlines()]
     events = [line["event"] for line in lines if line.get("ingest") == made.id]
     assert sorted(events) == ["ingest ended", "ingest started", "ingest started"]
 
@@ -576,9 +578,9 @@ def opened(settings: dict[str, str]) -> Iterator[tuple[BlockingPortal, Uploads]]
     loaded = Settings.model_validate(settings)
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(open_uploads(loaded)) as uploads,
+        portal.wrap_async_context_manager(open_stores(loaded)) as stores,
     ):
-        yield portal, uploads
+        yield portal, stores.uploads
 
 
 async def test_files_on_object_storage(
@@ -596,8 +598,9 @@ async def test_files_on_object_storage(
                 FILES, params={"name": "a.jsonl"}, content=b"", headers=BYTES
             )
             problem(refused, 422, "bad-file")
-            store = Settings.model_validate(given)
-            async with open_uploads(store) as uploads:
+            loaded = Settings.model_validate(given)
+            async with open_stores(loaded) as stores:
+                uploads = stores.uploads
                 # both, and nothing of what was refused
                 older = await anyio.to_thread.run_sync(lambda: list(uploads.files.older(-60)))
                 assert [name.rpartition("/")[0] for name in older] == [f"ingest/{tenant}"] * 2
@@ -605,7 +608,7 @@ async def test_files_on_object_storage(
                 await anyio.to_thread.run_sync(
                     uploads.files.write, b"x", f"ingest/{tenant}/i/a.txt"
                 )
-                keeper = Keeper(uploads=uploads, settings=store, process="")
+                keeper = Keeper(stores=stores, settings=loaded, process="")
                 await keeper.clear(-60)
                 assert len(list(uploads.files.older(-60))) == 2
                 await ingest_all(given)

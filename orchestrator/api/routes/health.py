@@ -20,7 +20,6 @@ from orchestrator.api.context import Context, Posology, operator
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
 from orchestrator.jobs import metrics
-from orchestrator.tables.served.folder import Tables
 from posology.errors import StoreUnavailable
 from posology.published.base import Published
 from posology.published.ingests import IngestState
@@ -28,23 +27,22 @@ from posology.published.tables.orders import TableState
 
 
 class TablesCollector(Collector):
-    """The folder of tables in Prometheus's terms. Blocking.
+    """Tables in Prometheus's terms.
 
     Args:
-        tables: the folder.
+        counts: number of tables that have not ended, by state.
     """
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, counts: Counter[TableState]) -> None:
+        self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
         """Yield one family after the other."""
-        counts = self._tables.counts()
         states = GaugeMetricFamily(
             "posology_tables", "Evidence tables that have not ended, by state.", labels=["state"]
         )
         for state in (TableState.WAITING, TableState.RUNNING, TableState.CANCELLING):
-            states.add_metric([state.value], counts[state])
+            states.add_metric([state.value], self._counts[state])
         yield states
 
 
@@ -161,8 +159,8 @@ async def read_metrics(api: Posology) -> Response:
         with suppress(StoreUnavailable, TimeoutError), anyio.fail_after(2 * api.limits.health):
             served = await uploads.work.processes(within=3 * api.settings.lease)
             registry.register(UploadsCollector(await uploads.counts(), served=served > 0))
-    if api.tables is not None:
-        registry.register(TablesCollector(api.tables))
+            assert api.tables is not None, "they are beside uploads"
+            registry.register(TablesCollector(await api.tables.counts()))
     text = await to_thread.run_sync(generate_latest, registry)
     text += generate_latest(api.traffic.registry)
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)

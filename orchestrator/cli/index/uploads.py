@@ -58,12 +58,12 @@ async def _pending(uploads: Uploads) -> dict[str, list[IngestOutput]]:
 
 def _with_uploads(work: Callable[[Uploads], Awaitable[_T]]) -> _T:
     """Return what a function makes of the configured uploads."""
-    from orchestrator.ingest.uploads.process import open_uploads
+    from orchestrator.ingest.uploads.process import open_stores
     from posology.store.connection import FEW_TRIES
 
     async def opened() -> _T:
-        async with open_uploads(load_settings(), patience=FEW_TRIES) as uploads:
-            return await work(uploads)
+        async with open_stores(load_settings(), patience=FEW_TRIES) as stores:
+            return await work(stores.uploads)
 
     return run(opened)
 

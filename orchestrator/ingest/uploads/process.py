@@ -7,8 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +22,8 @@ from orchestrator.ingest.shards.processes import Spread
 from orchestrator.ingest.uploads.counting import Bounds, count
 from orchestrator.ingest.uploads.service import Ingester
 from orchestrator.ingest.uploads.takeover import take_over
-from orchestrator.ingest.uploads.uploads import INGESTS, KIND, MAX_ENDED, Uploads
+from orchestrator.ingest.uploads.uploads import INGESTS, MAX_ENDED, Uploads
+from orchestrator.ingest.uploads.uploads import KIND as INGEST_KIND
 from orchestrator.ingest.uploads.watch import Watch
 from orchestrator.ingest.writer import Target, open_writer
 from orchestrator.jobs.place import known_store
@@ -31,9 +31,10 @@ from orchestrator.logs.configuration import configure
 from orchestrator.models import Models
 from orchestrator.service import place_of
 from orchestrator.settings import Settings, load_settings
-from orchestrator.tables.served.folder import Tables
 from orchestrator.tables.served.reader import TableReader
-from orchestrator.work.files import Busy, open_files
+from orchestrator.tables.served.tables import KIND as TABLE_KIND
+from orchestrator.tables.served.tables import MAX_KEPT, TABLES, Tables
+from orchestrator.work.files import open_files
 from orchestrator.work.items import Sweeping
 from orchestrator.work.store import WorkStore
 from posology.corpus.live.fetch import FILES
@@ -114,17 +115,26 @@ class Ingesting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Keeper:
-    """Keeps ingests in order while a process runs: those of dead processes return, and old ones are dropped."""
+class Stores:
+    """Uploads and tables, and the address of their Redis."""
 
     uploads: Uploads
+    tables: Tables
+    redis: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Keeper:
+    """Keeps uploads and tables in order while a process runs: those of dead processes return, and old ones are dropped."""
+
+    stores: Stores
     settings: Settings
     #: name of this process
     process: str
 
     async def announce(self) -> None:
         """Record heartbeats of this process until cancelled."""
-        work = self.uploads.work
+        work = self.stores.uploads.work
         try:
             while True:
                 with _reported():
@@ -136,35 +146,42 @@ class Keeper:
 
     async def keep(self) -> None:
         """Sweep until cancelled; another process may do so, too."""
-        hours = 0.0
+        cleared = -_TIDY
         while True:
             with _reported():
-                await take_over(self.uploads)
+                await take_over(self.stores.uploads, self.stores.tables)
                 await self.sweep()
-                if anyio.current_time() >= hours:
-                    hours = anyio.current_time() + _TIDY
-                    await self.uploads.work.tidy()
+                if anyio.current_time() >= cleared + _TIDY:
+                    cleared = anyio.current_time()
                     await self.clear(_LEFT)
             await anyio.sleep(self.settings.lease / 3)
 
     async def sweep(self) -> None:
-        """Return ingests of dead processes to the queue, and forget old ones."""
-        work, settings = self.uploads.work, self.settings
-        rules = Sweeping(lease=settings.lease, retention=settings.retention, most=MAX_ENDED)
-        for tenant in await work.groups():
-            returned, _ = await work.sweep(tenant, rules)
-            if returned:
-                _log.warning("ingests requeued tenant=%s count=%d", tenant, returned)
+        """Return what dead processes held to the queue, and forget what ended long ago."""
+        for held, most in ((self.stores.uploads, MAX_ENDED), (self.stores.tables, MAX_KEPT)):
+            settings = self.settings
+            rules = Sweeping(lease=settings.lease, retention=settings.retention, most=most)
+            for tenant in await held.work.groups():
+                returned, dropped = await held.work.sweep(tenant, rules)
+                if returned:
+                    _log.warning("work requeued tenant=%s count=%d", tenant, returned)
+                for name in dropped:
+                    await held.drop(tenant, name)
 
     async def clear(self, seconds: float) -> None:
-        """Remove bytes that are older than so many seconds and without an ingest that waits: a crash left them."""
-        older = await to_thread.run_sync(lambda: list(self.uploads.files.older(seconds)))
-        for name in older:
-            kind, tenant, ingest = name.split("/")
-            if kind == KIND:
-                item = await self.uploads.work.get(tenant, ingest)
+        """Remove bytes that are older than so many seconds and that nothing needs: a crash left them."""
+        uploads, tables = self.stores.uploads, self.stores.tables
+        older = await to_thread.run_sync(lambda: list(uploads.files.older(seconds)))
+        for path in older:
+            kind, tenant, name = path.split("/")
+            if kind == INGEST_KIND:
+                item = await uploads.work.get(tenant, name)
                 if item is None or item.over:
-                    await self.uploads.drop(tenant, ingest)
+                    await uploads.drop(tenant, name)
+            elif kind == TABLE_KIND and await tables.work.get(tenant, name) is None:
+                await tables.drop(tenant, name)
+        for work in (uploads.work, tables.work):
+            await work.tidy()
 
 
 @contextmanager
@@ -190,8 +207,8 @@ def uploads_place(settings: Settings) -> Place:
 
 
 @asynccontextmanager
-async def open_uploads(settings: Settings, *, patience: int = TRIES) -> AsyncIterator[Uploads]:
-    """Open the uploads of a service.
+async def open_stores(settings: Settings, *, patience: int = TRIES) -> AsyncIterator[Stores]:
+    """Open the uploads and tables of a service.
 
     Args:
         settings: the configuration.
@@ -204,60 +221,41 @@ async def open_uploads(settings: Settings, *, patience: int = TRIES) -> AsyncIte
     url = known_store(settings) or settings.redis
     try:
         async with connect(url, tries=patience) as redis:
-            yield Uploads(WorkStore(redis, url, INGESTS), files)
+            yield Stores(
+                uploads=Uploads(WorkStore(redis, url, INGESTS), files),
+                tables=Tables(WorkStore(redis, url, TABLES), files),
+                redis=url,
+            )
     finally:
         files.close()
 
 
-async def run(
-    settings: Settings, models: Models, spread: Spread | None, stop: threading.Event
-) -> None:
-    """Ingest uploaded files until the process must stop.
+async def run(settings: Settings, spread: Spread | None, stop: threading.Event) -> None:
+    """Ingest uploaded files, and read tables, until the process must stop.
 
     Args:
         settings: the configuration.
-        models: of this process.
         spread: workers that encode; ``None``: this process does.
         stop: set when the process must stop.
 
     Raises:
         ConfigurationError: no folder of uploads is configured.
     """
+    models = Models(settings.embedder, settings.embedding)
     work = Ingesting(settings=settings, models=models, spread=spread)
     process = keys.worker(os.getpid())
-    async with open_uploads(settings) as uploads, anyio.create_task_group() as group:
-        keeper = Keeper(uploads=uploads, settings=settings, process=process)
+    async with open_stores(settings) as stores, anyio.create_task_group() as group:
+        keeper = Keeper(stores=stores, settings=settings, process=process)
+        reader = TableReader(
+            tables=stores.tables, settings=settings, models=models, stop=stop, redis=stores.redis,
+            process=process,
+        )  # fmt: skip
         group.start_soon(keeper.announce)
         group.start_soon(keeper.keep)
-        await Ingester(uploads, work, stop, lease=settings.lease, process=process).run()
+        async with anyio.create_task_group() as works:
+            works.start_soon(reader.run)
+            await Ingester(stores.uploads, work, stop, lease=settings.lease, process=process).run()
         group.cancel_scope.cancel()
-
-
-@contextmanager
-def reading_tables(
-    settings: Settings, folder: Path, models: Models, stop: threading.Event
-) -> Iterator[None]:
-    """Read the tables of a folder in a thread during the block, until the process must stop.
-
-    Args:
-        settings: the configuration.
-        folder: the folder of uploads.
-        models: of this process.
-        stop: set at the end of the block at the latest, and when another process reads them.
-
-    Raises:
-        Busy: another process reads them, at the end of the block.
-    """
-    tables = Tables(folder)
-    reader = TableReader(tables=tables, settings=settings, models=models, stop=stop)
-    with ThreadPoolExecutor(1, "tables") as thread:
-        reading = thread.submit(reader.run)
-        reading.add_done_callback(lambda _: stop.set())
-        try:
-            yield
-        finally:
-            stop.set()
-    reading.result()
 
 
 def serve(settings: Settings, spread: Spread | None = None) -> None:
@@ -274,19 +272,7 @@ def serve(settings: Settings, spread: Spread | None = None) -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    models = Models(settings.embedder, settings.embedding)
-    folder = uploads_place(settings).folder
-    try:
-        with (
-            nullcontext()
-            if folder is None
-            else reading_tables(settings, folder.expanduser(), models, stop)
-        ):
-            anyio.run(run, settings, models, spread, stop)
-    except Busy:
-        raise ConfigurationError(
-            f"another process already reads the tables of {folder}: run one at a time"
-        ) from None
+    anyio.run(run, settings, spread, stop)
 
 
 if __name__ == "__main__":
