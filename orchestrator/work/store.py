@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
-from typing import cast
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, cast
 from uuid import uuid4
 
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 
 from orchestrator.work.items import NO_LIMITS, Claim, Item, Kind, Limits, NoRoom, Standing, Sweeping
-from posology.store.connection import TRIES, connect, translated
+from posology.store.connection import translated
 from posology.store.lua import lua
 from posology.store.scripts import Scripts
 
 #: minimum milliseconds in the list of groups: longer than an offer takes from its first command to its last
 _LISTED = 3_600_000
+#: milliseconds of a day
+_DAY = 86_400_000
 #: items and rows that are read in one round trip
 _AT_ONCE = 500
 _FIELDS = ("state", "record", "runs", "cancelled", "error", "cause")
@@ -242,26 +244,23 @@ class WorkStore:
 
     async def all_totals(self) -> Counter[str]:
         """Return the number of items of all groups by state, and their ``bytes``."""
-        groups = await self.groups()
-        with translated(self.url):
-            async with self.redis.pipeline(transaction=False) as pipe:
-                for group in groups:
-                    pipe.hgetall(f"{self.kind.prefix(group)}totals")
-                found = await pipe.execute()
         totals = Counter[str]()
-        for one in found:
-            totals.update({field: int(value) for field, value in one.items()})
+        for found in (
+            await self._of_all(lambda pipe, prefix: pipe.hgetall(f"{prefix}totals"))
+        ).values():
+            totals.update({field: int(value) for field, value in found.items()})
         return totals
 
     async def waiting(self) -> dict[str, int]:
         """Return the number of items that wait, by group; groups without any are left out."""
-        groups = await self.groups()
-        with translated(self.url):
-            async with self.redis.pipeline(transaction=False) as pipe:
-                for group in groups:
-                    pipe.zcard(f"{self.kind.prefix(group)}queue")
-                lengths = await pipe.execute()
-        return {group: n for group, n in zip(groups, lengths, strict=True) if n}
+        counts = await self._of_all(lambda pipe, prefix: pipe.zcard(f"{prefix}queue"))
+        return {group: count for group, count in counts.items() if count}
+
+    async def all_unfinished(self) -> dict[str, list[Item]]:
+        """Return the items that have not ended, by group; groups without any are left out."""
+        held = await self._of_all(lambda pipe, prefix: pipe.zcard(f"{prefix}leases"))
+        busy = sorted({group for group, count in held.items() if count} | {*await self.waiting()})
+        return {group: await self.unfinished(group) for group in busy}
 
     async def sweep(self, group: str, rules: Sweeping) -> tuple[int, list[str]]:
         """Return items of dead holders and lost messages to the queue, and drop ended ones.
@@ -310,9 +309,11 @@ class WorkStore:
             await self.redis.zadd(self.kind.groups, {group: await self.now()}, xx=known)
 
     async def announce(self, process: str) -> None:
-        """Record a heartbeat of a process that works on items of this kind."""
+        """Record a heartbeat of a process that works on items of this kind; those of a day ago are removed."""
+        now = await self.now()
         with translated(self.url):
-            await self.redis.zadd(self.kind.processes, {process: await self.now()})
+            await self.redis.zadd(self.kind.processes, {process: now})
+            await self.redis.zremrangebyscore(self.kind.processes, 0, now - _DAY)
 
     async def leave(self, process: str) -> None:
         """Remove a process."""
@@ -335,6 +336,15 @@ class WorkStore:
 
     async def _run(self, script: str, group: str, *arguments: str | int) -> list[str]:
         return cast("list[str]", await self._scripts(script, self.kind.prefix(group), *arguments))
+
+    async def _of_all(self, ask: Callable[[Pipeline, str], object]) -> dict[str, Any]:
+        """Return the replies to one command about each group, asked by its prefix in one round trip."""
+        groups = await self.groups()
+        with translated(self.url):
+            async with self.redis.pipeline(transaction=False) as pipe:
+                for group in groups:
+                    ask(pipe, self.kind.prefix(group))
+                return dict(zip(groups, await pipe.execute(), strict=True))
 
     async def _listed(self, group: str, *sets: str) -> list[Item]:
         prefix = self.kind.prefix(group)
@@ -372,19 +382,6 @@ class WorkStore:
                 if state is not None
             ]
         return found
-
-
-@asynccontextmanager
-async def open_work(url: str, kind: Kind, *, patience: int = TRIES) -> AsyncIterator[WorkStore]:
-    """Open the store of a kind at an address.
-
-    Args:
-        url: address of Redis.
-        kind: kind of the items.
-        patience: tries of a command while Redis is out of reach.
-    """
-    async with connect(url, tries=patience) as redis:
-        yield WorkStore(redis, url, kind)
 
 
 def _source(name: str) -> str:

@@ -565,6 +565,36 @@ def test_a_killed_ingest_resumes(given: dict[str, str], tenant: str, tmp_path: P
     assert sorted(events) == ["ingest ended", "ingest started", "ingest started"]
 
 
+@pytest.mark.slow
+def test_processes_that_are_killed_at_any_moment_lose_no_file(
+    given: dict[str, str], tenant: str, tmp_path: Path
+) -> None:
+    given["POSOLOGY_LEASE"] = "2"
+    log, files = tmp_path / "log", 12
+    with opened(given) as (portal, uploads):
+        for n in range(files):
+            rows = f'{{"id": "t:{n}", "text": "Aspirin lowered risk {n} in adults."}}\n'
+            portal.call(sent, uploads, f"{tenant}-{n % 3}", f"{n}.jsonl", rows.encode())
+
+        def ended() -> int:
+            return portal.call(uploads.work.all_totals)["succeeded"]
+
+        # as soon as so many have ended: the next one has been claimed, is read, or ends
+        for most in (1, 3, 6):
+            with ingesting(given, log) as process:
+                until(
+                    lambda most=most, process=process: ended() >= most or process.poll() is not None
+                )
+                process.send_signal(signal.SIGKILL)
+                process.wait(90)
+        with ingesting(given, log) as process:
+            until(lambda: ended() == files or process.poll() is not None)
+        assert ended() == files, log.read_text()
+        assert portal.call(uploads.work.waiting) == {}
+    assert Index.open(given["POSOLOGY_INDEX"]).view().count() == files
+    nothing_is_left(given)
+
+
 async def sent(uploads: Uploads, tenant: str, name: str, content: bytes) -> IngestOutput:
     """A file that waits, without the API."""
     async with uploads.arriving(tenant, name, Limits(items=10, bytes=10**8)) as arrival:

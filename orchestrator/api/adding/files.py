@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -15,6 +16,7 @@ from orchestrator.ingest.uploads.uploads import MAX_FILES, Arrival, Uploads
 from orchestrator.work.items import Limits, NoRoom
 from posology import errors
 
+_log = logging.getLogger(__name__)
 MIB = 1024 * 1024
 #: header of an accepted request, in the OpenAPI document
 LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}}
@@ -81,9 +83,19 @@ async def arriving(api: Context, tenant: str, name: str) -> AsyncIterator[tuple[
 
 @contextmanager
 def disk() -> Iterator[None]:
-    """Translate the error of a full or read-only disk."""
+    """Translate the errors of a full or read-only disk, and of object storage, whose address is the operator's own.
+
+    Raises:
+        RequestProblem: the disk has no room.
+        StoreUnavailable: object storage fails.
+    """
     try:
         yield
+    except errors.IndexFault as error:
+        _log.error("%s", error)
+        raise errors.StoreUnavailable(
+            "the storage of uploads is out of reach: retry later", address=""
+        ) from None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
             raise

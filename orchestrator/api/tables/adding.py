@@ -56,8 +56,9 @@ async def add_table(
         plan = Plan(request=asked, papers=papers)
         digest, content = plan.digest(), plan.dump()
         known = await tables.of_plan(tenant, digest)
-        if known is not None and await tables.stands(known):
-            return known, False
+        with disk():
+            if known is not None and await tables.stands(known):
+                return known, False
         with _room(limits):
             await tables.check_room(tenant, len(content), limits, known=known is not None)
             await api.jobs().admission.admit([plan.request.reading().model], tenant=tenant)

@@ -8,6 +8,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from orchestrator.api import examples
+from orchestrator.api.adding.files import disk
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
@@ -220,7 +221,8 @@ async def file(
 ) -> Response:
     """Return a table that has ended. One that ended early has the rows that were read; the others have an error."""
     order = await _found(api, tenant, table)
-    out = await _tables(api).table(order) if order.over else None
+    with disk():
+        out = await _tables(api).table(order) if order.over else None
     if out is None:
         raise errors.TableUnfinished(
             "the table ended without rows: its error says why"

@@ -201,7 +201,8 @@ def uploads_place(settings: Settings) -> Place:
     """
     if settings.uploads is None:
         raise ConfigurationError(
-            "POSOLOGY_UPLOADS is not set: set it to a folder that the API and this process share"
+            "POSOLOGY_UPLOADS is not set: set it to a folder or to an address in object storage that the API and this "
+            "process share"
         )
     return place_of(settings, settings.uploads)
 

@@ -174,12 +174,10 @@ class Uploads:
 
     async def pending(self) -> dict[str, list[IngestOutput]]:
         """Return the ingests that have not ended, by tenant, oldest first; tenants without any are left out."""
-        found = dict[str, list[IngestOutput]]()
-        for tenant in await self.work.groups():
-            outputs = map(output_of, await self.work.unfinished(tenant))
-            if pending := [output for output in outputs if output is not None]:
-                found[tenant] = pending
-        return found
+        return {
+            tenant: [output for output in map(output_of, items) if output is not None]
+            for tenant, items in (await self.work.all_unfinished()).items()
+        }
 
     async def counts(self) -> Counter[IngestState]:
         """Return the number of ingests whose records are kept, by state."""

@@ -127,10 +127,8 @@ class Tables:
 
     async def counts(self) -> Counter[TableState]:
         """Return the number of tables of all tenants that have not ended, by state."""
-        counts = Counter[TableState]()
-        for tenant in await self.work.groups():
-            counts.update(order.state for order in orders_of(await self.work.unfinished(tenant)))
-        return counts
+        unfinished = (await self.work.all_unfinished()).values()
+        return Counter(order.state for items in unfinished for order in orders_of(items))
 
     async def plan(self, order: TableOrder) -> bytes:
         """Return the plan of a table as JSON.
