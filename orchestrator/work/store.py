@@ -240,7 +240,7 @@ class WorkStore:
         with translated(self.url):
             name = f"{self.kind.prefix(group)}totals"
             found = await cast("Awaitable[dict[str, str]]", self.redis.hgetall(name))
-        return {field: int(value) for field, value in found.items() if field != "place"}
+        return {name: int(value) for name, value in found.items() if name not in ("place", "swept")}
 
     async def all_totals(self) -> Counter[str]:
         """Return the number of items of all groups by state, and their ``bytes``."""

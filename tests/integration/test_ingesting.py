@@ -38,7 +38,7 @@ from posology.errors import (
 )
 from posology.index.build.report import IngestProgress, IngestReport
 from posology.published.ingests import IngestOutput, IngestState
-from tests.integration.test_work_store import Clock
+from tests.integration.test_work_store import Clock, lapse
 from tests.support.disks import full_disk
 
 pytestmark = pytest.mark.anyio
@@ -445,8 +445,7 @@ async def test_a_file_that_kills_the_process_is_given_up(uploads: Uploads, clock
         found = await uploads.get(killer.id, tenant="acme")
         assert (found.state, found.runs) == (IngestState.RUNNING, run)
         assert not await ingester(uploads, Does()).run_waiting(), "another process lets it be"
-        clock.pass_by(LEASE + 1)
-        assert await uploads.work.sweep("acme", rules) == (1, [])
+        assert await lapse(uploads.work, clock, "acme", rules) == 1
     does = Does()
     assert not await ingester(uploads, does).run_waiting()
     assert [name for _, name, *_ in does.asked] == ["b.txt"]
@@ -472,14 +471,14 @@ async def test_a_process_that_was_too_slow_ends_nothing(uploads: Uploads, clock:
         group.start_soon(ingester(uploads, Does(slow)).run_waiting)
         await anyio.to_thread.run_sync(reached.wait, 90)
         # the other process claims it before the next heartbeat
-        clock.pass_by(LEASE + 1)
-        await uploads.work.sweep("acme", Sweeping(lease=LEASE))
-        claim = await uploads.work.claim("acme", lease=LEASE)
+        claim = None
+        while claim is None:
+            await lapse(uploads.work, clock, "acme", Sweeping(lease=LEASE))
+            claim = await uploads.work.claim("acme", lease=LEASE)
         go.set()
     found = await uploads.get(made.id, tenant="acme")
     assert (found.state, found.runs, found.error) == (IngestState.RUNNING, 2, None)
     assert uploads.files.local(bytes_of(made)).read_bytes() == b"text"
-    assert claim is not None
     assert await uploads.work.heartbeat(claim, lease=LEASE) == "held"
 
 

@@ -38,7 +38,7 @@ from posology.published.tables.forms import TableEstimate, TableOutput
 from posology.published.tables.orders import TableFailure, TableOrder, TableState
 from posology.types import Finish, Passage
 from posology.types.tables import Document
-from tests.integration.test_work_store import Clock
+from tests.integration.test_work_store import Clock, lapse
 from tests.support.disks import full_disk
 
 pytestmark = pytest.mark.anyio
@@ -218,8 +218,7 @@ async def test_no_reply_is_kept_by_two_readers(tables: Tables, clock: Clock) -> 
     _, slow_lease = await held(tables)
     slow = await tables.replies("acme", made.id, slow_lease)
     await slow.keep(reply("a"))
-    clock.pass_by(LEASE + 1)
-    await tables.work.sweep("acme", RULES)
+    assert await lapse(tables.work, clock, "acme", RULES) == 1
     # as long as no other reader has come, what was paid for is kept
     await slow.keep(reply("b"))
     _, lease = await held(tables)
@@ -367,8 +366,7 @@ async def test_a_table_that_ends_its_process_each_time_is_given_up(
     made, _ = await add(tables, plan())
     for _ in range(MAX_RUNS):
         await held(tables)
-        clock.pass_by(LEASE + 1)
-        await tables.work.sweep("acme", RULES)
+        assert await lapse(tables.work, clock, "acme", RULES) == 1
     claim, _ = await held(tables)
     assert await reader_of(tables).read(claim)
     ended = await tables.get(made.id, tenant="acme")

@@ -50,6 +50,15 @@ async def claimed(store: WorkStore, tenant: str, name: str = "") -> Claim:
     return claim
 
 
+async def lapse(store: WorkStore, clock: Clock, group: str, rules: Sweeping = RULES) -> int:
+    """Let a lease pass, with sweeps as processes make them; return the number of items that returned."""
+    count = 0
+    for _ in range(5):
+        clock.pass_by(rules.lease / 4)
+        count += (await store.sweep(group, rules))[0]
+    return count
+
+
 async def state_of(store: WorkStore, tenant: str, name: str) -> str | None:
     item = await store.get(tenant, name)
     return None if item is None else item.state
@@ -188,11 +197,9 @@ async def test_a_lease_that_ends_gives_the_item_to_another(
     slow = await claimed(store, tenant)
     clock.pass_by(LEASE - 1)
     assert await store.heartbeat(slow, lease=LEASE, record="half") == "held"
-    clock.pass_by(LEASE - 1)
     assert await store.sweep(tenant, RULES) == (0, [])
     assert await store.claim(tenant, lease=LEASE) is None
-    clock.pass_by(2)
-    assert await store.sweep(tenant, RULES) == (1, [])
+    assert await lapse(store, clock, tenant) == 1
     other = await claimed(store, tenant)
     assert (other.record, other.runs) == ("half", 2)
     await store.append(other, 0, ["theirs"])
@@ -218,8 +225,7 @@ async def test_a_lease_that_ended_while_redis_was_away_goes_on_if_no_other_claim
     """Else all processes would lose their work, and replies that were paid for, to a restart of Redis."""
     await store.offer(tenant, "a", "r")
     claim = await claimed(store, tenant)
-    clock.pass_by(LEASE + 1)
-    await store.sweep(tenant, RULES)
+    assert await lapse(store, clock, tenant) == 1
     if act == "append":
         assert await store.append(claim, 0, ["paid"])
     if act == "finish":
@@ -265,6 +271,24 @@ async def test_every_change_may_be_repeated(redis: Redis, redis_url: str, tenant
     assert await store.totals(tenant) == {}
 
 
+async def test_after_an_outage_of_redis_holders_have_time_for_a_heartbeat(
+    store: WorkStore, tenant: str, clock: Clock
+) -> None:
+    for name in "ab":
+        await store.offer(tenant, name, "r")
+    lives, _ = await claimed(store, tenant), await claimed(store, tenant)
+    clock.pass_by(600)
+    # another process is the first one that is back
+    assert await store.sweep(tenant, RULES) == (0, [])
+    assert await store.claim(tenant, lease=LEASE) is None
+    assert await store.heartbeat(lives, lease=LEASE) == "held"
+    clock.pass_by(LEASE / 4)
+    assert await store.sweep(tenant, RULES) == (0, [])
+    clock.pass_by(LEASE / 4 + 1)
+    assert await store.sweep(tenant, RULES) == (1, [])
+    assert (await claimed(store, tenant)).name == "b"
+
+
 async def test_failures_are_counted_by_their_cause(store: WorkStore, tenant: str) -> None:
     await store.offer(tenant, "a", "r")
     for cause, state in (("x", "waiting"), ("y", "waiting"), ("x", "failed")):
@@ -285,8 +309,7 @@ async def test_what_kills_its_holders_is_given_up(
     await store.offer(tenant, "a", "r")
     for run in range(1, 4):
         assert (await claimed(store, tenant)).runs == run
-        clock.pass_by(LEASE + 1)
-        assert await store.sweep(tenant, rules) == (1, [])
+        assert await lapse(store, clock, tenant, rules) == 1
     item = await store.get(tenant, "a")
     assert item is not None
     assert (item.state, item.error) == ("failed", "three died")
@@ -300,8 +323,7 @@ async def test_a_clock_that_was_put_back_keeps_no_lease_for_hours(
     clock.pass_by(-7_200)
     assert await store.sweep(tenant, RULES) == (0, [])
     assert await store.heartbeat(claim, lease=LEASE) == "held"
-    clock.pass_by(LEASE + 1)
-    assert await store.sweep(tenant, RULES) == (1, [])
+    assert await lapse(store, clock, tenant) == 1
 
 
 async def test_a_cancelled_item_is_ended_by_its_holder_or_next(
@@ -317,8 +339,7 @@ async def test_a_cancelled_item_is_ended_by_its_holder_or_next(
     following = await claimed(store, tenant)
     assert (following.name, following.cancelled) == ("c", True)
     # neither a death nor a return forgets it
-    clock.pass_by(LEASE + 1)
-    assert (await store.sweep(tenant, RULES))[0] == 2
+    assert await lapse(store, clock, tenant) == 2
     assert {(await claimed(store, tenant)).name for _ in range(2)} == {"a", "c"}
     assert not (await claimed(store, tenant)).cancelled
     assert await state_of(store, f"{tenant}-b", "a") is None

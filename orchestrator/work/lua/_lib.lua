@@ -9,7 +9,7 @@
 --   leases     zset of held names, by end of the lease
 --   ended      zset of ended names, by time
 --   keys       hash: key of a request -> name
---   totals     hash: number of items by state, bytes of all, last place
+--   totals     hash: number of items by state, bytes of all, last place, and while items are held swept (time of the last sweep)
 local P = KEYS[1]
 local now = tonumber(ARGV[1])
 if now == 0 then

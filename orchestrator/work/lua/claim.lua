@@ -16,4 +16,5 @@ if not name or get(name, 'state') ~= 'waiting' then return false end
 redis.call('HSET', item(name), 'token', token)
 redis.call('HINCRBY', item(name), 'runs', 1)
 put(name, 'held', 'leases', now + tonumber(ARGV[4]))
+redis.call('HSETNX', P .. 'totals', 'swept', now)
 return reply(name)

@@ -11,6 +11,16 @@ end
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. 'leases', '(' .. now + lease, '+inf')) do
   redis.call('ZADD', P .. 'leases', now + lease, name)
 end
+-- without sweeps for half a lease, Redis was away: holders that live have time for a heartbeat
+if redis.call('ZCARD', P .. 'leases') == 0 then
+  redis.call('HDEL', P .. 'totals', 'swept')
+else
+  local last = tonumber(redis.call('HGET', P .. 'totals', 'swept') or now)
+  redis.call('HSET', P .. 'totals', 'swept', now)
+  for _, name in ipairs(now - last > lease / 2 and upto('leases', now) or {}) do
+    redis.call('ZADD', P .. 'leases', now + lease / 2, name)
+  end
+end
 local reply = {0}
 for _, name in ipairs(upto('leases', now)) do
   if get(name, 'state') then
