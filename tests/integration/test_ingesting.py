@@ -479,6 +479,7 @@ async def test_a_process_that_was_too_slow_ends_nothing(uploads: Uploads, clock:
     found = await uploads.get(made.id, tenant="acme")
     assert (found.state, found.runs, found.error) == (IngestState.RUNNING, 2, None)
     assert uploads.files.local(bytes_of(made)).read_bytes() == b"text"
+    assert claim is not None
     assert await uploads.work.heartbeat(claim, lease=LEASE) == "held"
 
 

@@ -576,23 +576,25 @@ def test_processes_that_are_killed_at_any_moment_lose_no_file(
             rows = f'{{"id": "t:{n}", "text": "Aspirin lowered risk {n} in adults."}}\n'
             portal.call(sent, uploads, f"{tenant}-{n % 3}", f"{n}.jsonl", rows.encode())
 
-        def ended() -> int:
-            return portal.call(uploads.work.all_totals)["succeeded"]
+        def reach(most: int, process: subprocess.Popen[bytes]) -> None:
+            until(
+                lambda: (
+                    portal.call(uploads.work.all_totals)["succeeded"] >= most
+                    or process.poll() is not None
+                )
+            )
 
         # as soon as so many have ended: the next one has been claimed, is read, or ends
         for most in (1, 3, 6):
             with ingesting(given, log) as process:
-                until(
-                    lambda most=most, process=process: ended() >= most or process.poll() is not None
-                )
+                reach(most, process)
                 process.send_signal(signal.SIGKILL)
                 process.wait(90)
         with ingesting(given, log) as process:
-            until(lambda: ended() == files or process.poll() is not None)
-        assert ended() == files, log.read_text()
+            reach(files, process)
+        assert portal.call(uploads.work.all_totals)["succeeded"] == files, log.read_text()
         assert portal.call(uploads.work.waiting) == {}
     assert Index.open(given["POSOLOGY_INDEX"]).view().count() == files
-    nothing_is_left(given)
 
 
 async def sent(uploads: Uploads, tenant: str, name: str, content: bytes) -> IngestOutput:
