@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 from posology.store import keys
 
 #: state of a claim: its lease was extended, its item is to end, or another claim holds
 Standing = Literal["held", "cancelling", "lost"]
+#: fields of an item's hash, in the order in which they are read
+FIELDS = ("state", "record", "runs", "cancelled", "error", "cause")
 #: states of items that have not ended
 WAITING, HELD = "waiting", "held"
 
@@ -44,8 +46,6 @@ class Kind:
     processes: str
     #: seconds without an offer after which a group expires; 0: never
     expiry: int = 0
-    #: cause that is counted when a holder dies
-    death: str = "deaths"
 
 
 def of_tenants(name: str) -> Kind:
@@ -91,6 +91,15 @@ class Item:
     #: why it failed, and the cause that was counted; ``None``: it has not failed by the scripts
     error: str | None
     cause: str | None
+
+    @classmethod
+    def of(cls, group: str, name: str, fields: Sequence[str]) -> Self:
+        """Return an item by its :data:`FIELDS` in Redis."""
+        state, record, runs, cancelled, error, cause = fields
+        return cls(
+            group=group, name=name, state=state, record=record, runs=int(runs), cancelled=cancelled == "1", error=error,
+            cause=cause,
+        )  # fmt: skip
 
     @property
     def over(self) -> bool:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, cast
 from uuid import uuid4
 
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
-from orchestrator.work.items import NO_LIMITS, Claim, Item, Kind, Limits, NoRoom, Standing, Sweeping
+from orchestrator.work.items import (
+    FIELDS,
+    NO_LIMITS,
+    Claim,
+    Item,
+    Kind,
+    Limits,
+    NoRoom,
+    Standing,
+    Sweeping,
+)
 from posology.store.connection import translated
 from posology.store.lua import lua
 from posology.store.scripts import Scripts
@@ -21,7 +31,6 @@ _LISTED = 3_600_000
 _DAY = 86_400_000
 #: items and rows that are read in one round trip
 _AT_ONCE = 500
-_FIELDS = ("state", "record", "runs", "cancelled", "error", "cause")
 
 
 class WorkStore:
@@ -113,13 +122,29 @@ class WorkStore:
             return None
         item, record, runs, cancelled = reply
         return Claim(
-            group=group,
-            name=item,
-            token=token,
-            record=record,
-            runs=int(runs),
-            cancelled=cancelled == "1",
-        )
+            group=group, name=item, token=token, record=record, runs=int(runs), cancelled=cancelled == "1"
+        )  # fmt: skip
+
+    async def claim_next(
+        self, after: str, *, lease: float, by: str = "", without: Collection[str] = ()
+    ) -> Claim | None:
+        """Claim the item that waits longest of the next group that has no holder.
+
+        Args:
+            after: the group of the last claim: groups have turns in the order of their names.
+            lease: seconds without a heartbeat after which it returns to the queue.
+            by: name of this process.
+            without: groups without a turn.
+
+        Returns:
+            The claim; ``None``: none of these groups has an item that waits, or all have a holder.
+        """
+        for group in sorted(await self.waiting(), key=lambda name: (name <= after, name)):
+            if group not in without:
+                claim = await self.claim(group, lease=lease, by=by, at_once=1)
+                if claim is not None:
+                    return claim
+        return None
 
     async def heartbeat(self, claim: Claim, *, lease: float, record: str = "") -> Standing:
         """Extend a lease and record the progress; an empty record changes nothing."""
@@ -151,10 +176,8 @@ class WorkStore:
         key, found = f"{self.kind.prefix(group)}rows:{name}", list[str]()
         with translated(self.url):
             while True:
-                some = await cast(
-                    "Awaitable[list[str]]",
-                    self.redis.lrange(key, len(found), len(found) + _AT_ONCE - 1),
-                )
+                reply = self.redis.lrange(key, len(found), len(found) + _AT_ONCE - 1)
+                some = await cast("Awaitable[list[str]]", reply)
                 found += some
                 if len(some) < _AT_ONCE:
                     return found
@@ -221,10 +244,8 @@ class WorkStore:
     async def of_key(self, group: str, key: str) -> Item | None:
         """Return the item of a key; ``None``: there is none, or it was dropped."""
         with translated(self.url):
-            name = await cast(
-                "Awaitable[str | None]",
-                self.redis.hget(f"{self.kind.prefix(group)}keys", key),
-            )
+            found = self.redis.hget(f"{self.kind.prefix(group)}keys", key)
+            name = await cast("Awaitable[str | None]", found)
         return None if name is None else await self.get(group, name)
 
     async def unfinished(self, group: str) -> list[Item]:
@@ -268,11 +289,10 @@ class WorkStore:
         Returns:
             The number of items that returned, and the names of those that were dropped.
         """
-        before = 0
-        if rules.retention is not None:
-            before = max(0, await self.now() - _ms(rules.retention))
+        kept = rules.retention
+        before = 0 if kept is None else max(0, await self.now() - _ms(kept))
         count, *dropped = await self._run(
-            "sweep", group, _ms(rules.lease), self.kind.death, rules.deaths, rules.why, _ms(rules.unclaimed), before,
+            "sweep", group, _ms(rules.lease), rules.deaths, rules.why, _ms(rules.unclaimed), before,
             rules.most,
         )  # fmt: skip
         return int(count), [str(name) for name in dropped]
@@ -363,23 +383,11 @@ class WorkStore:
             with translated(self.url):
                 async with self.redis.pipeline(transaction=False) as pipe:
                     for name in some:
-                        pipe.hmget(f"{prefix}item:{name}", *_FIELDS)
+                        pipe.hmget(f"{prefix}item:{name}", *FIELDS)
                     values = await pipe.execute()
+            read = zip(some, values, strict=True)
             found += [
-                Item(
-                    group=group,
-                    name=name,
-                    state=state,
-                    record=record,
-                    runs=int(runs),
-                    cancelled=cancelled == "1",
-                    error=error,
-                    cause=cause,
-                )
-                for name, (state, record, runs, cancelled, error, cause) in zip(
-                    some, values, strict=True
-                )
-                if state is not None
+                Item.of(group, name, fields) for name, fields in read if fields[0] is not None
             ]
         return found
 

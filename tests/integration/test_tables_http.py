@@ -127,9 +127,7 @@ async def read_all(given: dict[str, str]) -> None:
         reader = TableReader(
             tables=stores.tables, settings=settings, models=models, stop=threading.Event(), redis=stores.redis
         )  # fmt: skip
-        while waiting := await stores.tables.work.waiting():
-            claim = await reader.claim(min(waiting))
-            assert claim is not None
+        while (claim := await reader.claim()) is not None:
             assert await reader.read(claim)
 
 

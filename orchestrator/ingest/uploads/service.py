@@ -124,18 +124,15 @@ class Ingester:
         while not self._stop.is_set():
             waiting = await self._uploads.work.waiting()
             # each tenant in turn, so that one with many files does not keep the others waiting
-            for tenant in sorted(waiting, key=lambda name: (name <= self._served, name)):
-                claim = await self._uploads.work.claim(
-                    tenant, lease=self._lease, by=self._process, at_once=1
-                )
-                if claim is not None:
-                    break
-            else:
+            claim = await self._uploads.work.claim_next(
+                self._served, lease=self._lease, by=self._process
+            )
+            if claim is None:
                 return False
-            if not await self._run(claim, last=sum(waiting.values()) == 1):
+            if not await self._run(claim, last=sum(waiting.values()) <= 1):
                 self._wait_more()
                 return True
-            self._served, self._wait = tenant, _FIRST
+            self._served, self._wait = claim.group, _FIRST
         return True
 
     async def _run(self, claim: Claim, *, last: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,24 +95,22 @@ class TableReader:
         async with anyio.create_task_group() as group:
             while not self.stop.is_set():
                 try:
-                    waiting = await self.tables.work.waiting()
-                    # each tenant in turn
-                    for tenant in sorted(waiting, key=lambda name: (name <= last, name)):
-                        if tenant in reading or len(reading) == AT_ONCE:
-                            continue
-                        if (claim := await self.claim(tenant)) is not None:
-                            last = tenant
-                            reading.add(tenant)
-                            group.start_soon(one, claim)
+                    while len(reading) < AT_ONCE:
+                        claim = await self.claim(last, reading)
+                        if claim is None:
+                            break
+                        last = claim.group
+                        reading.add(last)
+                        group.start_soon(one, claim)
                 except StoreUnavailable as error:
                     _log.warning("tables wait: %s", error)
                 await to_thread.run_sync(self.stop.wait, _LOOK)
             group.cancel_scope.cancel()
 
-    async def claim(self, tenant: str) -> Claim | None:
-        """Claim a tenant's next table; ``None``: none waits, or a process reads one of the tenant."""
-        return await self.tables.work.claim(
-            tenant, lease=self.settings.lease, by=self.process, at_once=1
+    async def claim(self, after: str = "", without: Collection[str] = ()) -> Claim | None:
+        """Claim the next table of the tenants in turn; ``None``: none waits, or a process reads one of each tenant."""
+        return await self.tables.work.claim_next(
+            after, lease=self.settings.lease, by=self.process, without=without
         )
 
     async def read(self, claim: Claim) -> bool:

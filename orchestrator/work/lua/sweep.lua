@@ -1,9 +1,9 @@
--- Return items of dead holders and lost messages to the queue, and drop ended items. ARGV: now, lease in ms, cause of these
--- failures, maximum of them (0: no limit), error of an item with so many, ms after which a sent message is considered lost
--- (0: never), time in ms before which ended items are dropped, maximum ended items (0: no limit).
+-- Return items of dead holders and lost messages to the queue, and drop ended items. ARGV: now, lease in ms, maximum deaths (0:
+-- no limit), error of an item with so many, ms after which a sent message is considered lost (0: never), time in ms before
+-- which ended items are dropped, maximum ended items (0: no limit).
 -- Returns the number of items that returned, then the names of those that were dropped.
-local lease, cause, most, why = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local unclaimed, before, kept = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local lease, most, why = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local unclaimed, before, kept = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local function upto(set, score)
   return redis.call('ZRANGEBYSCORE', P .. set, '-inf', score, 'LIMIT', 0, 200)
 end
@@ -25,9 +25,9 @@ local reply = {0}
 for _, name in ipairs(upto('leases', now)) do
   if get(name, 'state') then
     reply[1] = reply[1] + 1
-    local count = redis.call('HINCRBY', item(name), cause, 1)
+    local count = redis.call('HINCRBY', item(name), 'deaths', 1)
     if most > 0 and count >= most then
-      fail(name, cause, why)
+      fail(name, 'deaths', why)
     else
       wait(name)
     end
