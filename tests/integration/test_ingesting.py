@@ -335,6 +335,38 @@ async def test_files_wait_while_the_service_cannot_ingest(
     assert (await uploads.get(made.id, tenant="acme")).state is IngestState.SUCCEEDED
 
 
+class Steps(threading.Event):
+    """A stop that is asked for by the last of some waits."""
+
+    def __init__(self, waits: int) -> None:
+        super().__init__()
+        self.waits = waits
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        self.waits -= 1
+        if not self.waits:
+            self.set()
+        return self.is_set()
+
+
+async def test_redis_is_waited_for(redis: Redis, redis_url: str, folder: Path) -> None:
+    class Away(WorkStore):
+        faults = 2
+
+        async def waiting(self) -> dict[str, int]:
+            self.faults -= 1
+            if self.faults >= 0:
+                raise StoreUnavailable("no Redis", address="")
+            return await super().waiting()
+
+    kind = of_tenants(f"ingest-{uuid.uuid4().hex}")
+    uploads = Uploads(Away(redis, redis_url, kind), FolderFiles(folder))
+    made = await add(uploads)
+    await ingester(uploads, Does(), Steps(3)).run()
+    assert (await uploads.get(made.id, tenant="acme")).state is IngestState.SUCCEEDED
+
+
 async def test_an_upload_that_finds_no_room_leaves_nothing(uploads: Uploads, folder: Path) -> None:
     async def send() -> None:
         async with uploads.arriving("acme", "a.txt", ROOM) as arrival:

@@ -24,9 +24,11 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
+from typer.testing import CliRunner
 
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits as ApiLimits
+from orchestrator.cli.app import app as cli
 from orchestrator.ingest.uploads.process import Ingesting, Keeper, open_stores
 from orchestrator.ingest.uploads.service import Ingester
 from orchestrator.ingest.uploads.uploads import Uploads
@@ -163,6 +165,28 @@ async def test_an_ingest_is_cancelled_by_its_tenant_alone(
         absent = await mine.delete("/v1/index/ingests/ingest_0")
         assert problem(absent, 404, "ingest-not-found")
     assert not await anyio.Path(given["POSOLOGY_INDEX"]).exists()
+
+
+def test_operators_list_and_cancel_ingests_of_all_tenants(
+    given: dict[str, str], tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("POSOLOGY_UPLOADS", "POSOLOGY_REDIS_URL"):
+        monkeypatch.setenv(name, given[name])
+    runner = CliRunner()
+    with opened(given) as (portal, uploads):
+        made = portal.call(sent, uploads, tenant, "a.jsonl", ROWS)
+        listed = runner.invoke(cli, ["uploads", "list"])
+        assert listed.stdout.split()[:3] == [made.id, tenant, "waiting"]
+        cancelled = runner.invoke(cli, ["uploads", "cancel", made.id])
+        assert (cancelled.exit_code, cancelled.stdout) == (
+            0,
+            f"{made.id} of {tenant} is cancelled\n",
+        )
+        item = portal.call(uploads.work.get, tenant, made.id)
+    assert item is not None
+    assert item.cancelled
+    absent = runner.invoke(cli, ["uploads", "cancel", "ingest_0"])
+    assert absent.exit_code == IngestNotFound.exit_code
 
 
 async def test_a_long_file_is_ingested_in_turns_with_others(

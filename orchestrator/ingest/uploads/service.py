@@ -141,7 +141,7 @@ class Ingester:
             ingest = IngestOutput.model_validate_json(claim.record)
         except ValidationError:
             # of another version of Posology: nothing can be said of it
-            await self._uploads.work.finish(claim, IngestState.FAILED.value)
+            await self._uploads.work.finish(claim, IngestState.FAILED.value, size=0)
             return True
         watch = Watch(ingest, self._stop, turn=self._turn, clock=self._clock)
         watch.lease = Lease(self._uploads.work, claim, seconds=self._lease, record=watch.record)

@@ -226,7 +226,7 @@ class TableReader:
         if out is not None:
             cells = [cell for row in out.rows if row.error is None for cell in row.cells]
             found = {"cells": len(cells), "values": sum(one.value is not None for one in cells)}
-            size += await self.tables.save(order, out)
+            size = (size or 0) + await self.tables.save(order, out)
         ended = progress.now = order.model_copy(
             update={"state": state, "ended": datetime.now(UTC), "error": error, **found}
         )
@@ -294,8 +294,8 @@ class _Progress:
     """How far a table is."""
 
     now: TableOrder
-    #: bytes of its plan
-    plan: int = 0
+    #: bytes of its plan; ``None``: it was not read
+    plan: int | None = None
     #: returns the dollars spent so far; ``None``: as the record says
     spent: Callable[[], Decimal] | None = None
 
