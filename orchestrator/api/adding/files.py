@@ -1,4 +1,4 @@
-"""Permission to add literature over HTTP, and its arrival in the folder of uploads."""
+"""Permission to add literature over HTTP, and its arrival."""
 
 from __future__ import annotations
 

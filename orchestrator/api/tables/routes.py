@@ -278,6 +278,6 @@ async def _found(api: Context, tenant: str, table: str) -> TableOrder:
 
     Raises:
         TableNotFound: the tenant has none of that id, or it has expired.
-        RequestProblem: no folder is configured.
+        RequestProblem: no place for tables is configured.
     """
     return await _tables(api).get(table, tenant=tenant)

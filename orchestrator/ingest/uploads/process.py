@@ -191,6 +191,8 @@ def _reported() -> Iterator[None]:
         yield
     except (StoreUnavailable, IndexFault, OSError) as error:
         _log.warning("%s", error)
+    except Exception:  # noqa: BLE001 - work goes on; what failed is tried again
+        _log.exception("uploads and tables could not be kept in order")
 
 
 def uploads_place(settings: Settings) -> Place:

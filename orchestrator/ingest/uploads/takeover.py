@@ -27,8 +27,10 @@ from orchestrator.tables.served.tables import KIND as TABLE_KIND
 from orchestrator.tables.served.tables import Tables, is_complete
 from orchestrator.work.files import Busy, FolderFiles, locked, make_private, sync
 from orchestrator.work.store import WorkStore
+from posology.errors import InvalidQuery
 from posology.published.ingests import IngestOutput
 from posology.published.tables.orders import TableOrder, TableState
+from posology.store import keys
 
 _Record = TypeVar("_Record", bound=BaseModel)
 _RECORD = "record.json"
@@ -61,7 +63,7 @@ async def _take_all(
     if not await to_thread.run_sync(old.is_dir):
         return
     with suppress(Busy), locked(service):
-        for own in _folders(old):
+        for own in filter(_is_tenant, _folders(old)):
             with suppress(Busy), locked(own / lock):
                 entries = [*_folders(own / "pending"), *_folders(own / "ended")]
                 taken = [await take(entry, own.name) for entry in entries]
@@ -135,6 +137,15 @@ def _move_table(entry: Path, place: Path) -> int:
     for name in ("plan.json", "table.json"):
         _move(entry / name, place)
     return sum(path.stat().st_size for path in place.glob("*"))
+
+
+def _is_tenant(folder: Path) -> bool:
+    """Return whether a folder may be a tenant's: others are not ours, such as lost+found."""
+    try:
+        keys.prefix(folder.name)
+    except InvalidQuery:
+        return False
+    return True
 
 
 def _text(path: Path) -> str:
