@@ -118,6 +118,7 @@ def carry_out(
 
     if payment.dry_run:
         return False
+    assert paid.file.path is not None, "a command keeps replies in a file"
     check = not (payment.yes or as_json) and has_terminal()
     with buying(len(paid.todo), paid.file.path, check=check) as tick:
         run(lambda: buy(terms, paid, tick))

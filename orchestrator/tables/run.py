@@ -105,7 +105,7 @@ class Tabulation(PaidRun[Replies, Document]):
             return _completion(known, call)
         bought = await buyer(call)
         completion = bought.completion
-        self.file.write(
+        await self.file.keep(
             Replied(
                 call=key,
                 document=document.id,

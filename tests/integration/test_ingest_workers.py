@@ -22,7 +22,7 @@ from redis import Redis
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.shards.processes import WORKER, Spread
 from orchestrator.ingest.shards.queue import RedisShards
-from orchestrator.ingest.shards.store import INGEST, RUNS, WORKERS, run_of
+from orchestrator.ingest.shards.store import INGEST, SHARDS, run_of
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
@@ -122,7 +122,7 @@ def _ingest(corpus: Path, place: Path, encoder: Path, url: str) -> IngestReport:
 
 
 def _pids(redis: Redis) -> list[int]:
-    names: Any = redis.zrange(WORKERS, 0, -1)
+    names: Any = redis.zrange(SHARDS.processes, 0, -1)
     return [int(name.rpartition(":")[2]) for name in names]
 
 
@@ -130,8 +130,8 @@ def _holders(redis: Redis, place: Path) -> set[str]:
     """The workers that hold a shard now."""
     prefix = f"posology:{{ingest.{run_of(str(place))}}}:"
     names: Any = redis.zrange(f"{prefix}leases", 0, -1)
-    found = {redis.hget(f"{prefix}shard:{name}", "worker") for name in names}
-    return {str(worker) for worker in found if worker}
+    tokens = {redis.hget(f"{prefix}item:{name}", "token") for name in names}
+    return {str(token).partition(" ")[2] for token in tokens if token}
 
 
 def _busy(redis: Redis, place: Path, process: subprocess.Popen[bytes]) -> set[str]:
@@ -180,7 +180,7 @@ def test_a_killed_worker_changes_nothing_in_the_result(
         report = json.loads(out)
         assert (report["written"], report["bad"]) == (RECORDS + 1, 0)
         # nothing is left in Redis or beside the index
-        assert not redis.zrange(RUNS, 0, -1)
+        assert not redis.zrange(SHARDS.groups, 0, -1)
         assert not list(redis.scan_iter("posology:{ingest.*"))
     assert Staging(Index.open(place).connection, Index.open(place).meta).names() == set()
     _same(alone, place)

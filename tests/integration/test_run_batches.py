@@ -69,6 +69,9 @@ class Rig:
         costs = [one.cost for one in self.bought.values()] + [one.cost for one in self.failures]
         return sum(costs, NOTHING)
 
+    async def _fail(self, row: Failed) -> None:
+        self.failures.append(row)
+
     async def run(self, calls: Sequence[Call], *, rows: int = 4) -> None:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("OPENAI_API_KEY", "sk-test")
@@ -93,7 +96,7 @@ class Rig:
         try:
             with open_journal(self.path) as journal:
                 buyer = BatchBuyer(
-                    purchase, terms, journal, spent=self.spent, failed=self.failures.append,
+                    purchase, terms, journal, spent=self.spent, failed=self._fail,
                     kept=self.bought.__contains__,
                 )  # fmt: skip
                 async with buyer.working():

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 import schemathesis
@@ -21,7 +22,8 @@ from schemathesis.specs.openapi.checks import (
     positive_data_acceptance,
 )
 
-from orchestrator.ingest.uploads.folder import Room
+from orchestrator.ingest.uploads.process import open_stores
+from orchestrator.work.items import Limits
 from posology.store import keys
 from tests.integration.conftest import Served
 from tests.support.examples import examples
@@ -78,10 +80,16 @@ def ended(target: str, served: Served, with_index: None) -> dict[str, str]:
             "/v1/tables", json={"documents": ["1"], "model": "offline:extractive"}
         ).json()["id"]
         hook = client.post("/v1/webhooks", json={"url": "https://example.org/"}).json()["id"]
-    uploads = served.app.state.context.uploaded
-    with uploads.arriving("fuzzed", "note.txt", Room(size=10)) as arrival:
-        arrival.write(b"It does.")
-        ingest = uploads.complete(arrival)[0].id
+
+    async def sent() -> str:
+        async with (
+            open_stores(served.app.state.context.settings) as stores,
+            stores.uploads.arriving("fuzzed", "note.txt", Limits(items=1, bytes=10)) as arrival,
+        ):
+            arrival.write(b"It does.")
+            return (await stores.uploads.complete(arrival))[0].id
+
+    ingest = anyio.run(sent)
     return {
         "job": job,
         "batch": batch,

@@ -105,7 +105,7 @@ class Labelling(PaidRun[Labels, tuple[str, Pair]]):
         key, pair = item
         bought = await buyer(pair.call(self._request))
         sentences = lines(pair.excerpt)
-        self.file.write(
+        await self.file.keep(
             Labelled(
                 call=key,
                 passage=pair.excerpt.passage.id,

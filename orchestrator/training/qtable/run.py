@@ -125,7 +125,7 @@ class Exploration(PaidRun[Explored, Missing]):
         reply = Said.by(
             read_reply(call.query, bought.completion, call.excerpts, strategy=call.strategy)
         )
-        self.file.write(
+        await self.file.keep(
             Replied(
                 call=key,
                 text=reply.text,

@@ -89,7 +89,7 @@ class Shortening(PaidRun[Replies, Passage]):
             return _completion(known)
         bought = await buyer(call)
         completion = bought.completion
-        self.file.write(
+        await self.file.keep(
             Replied(
                 call=key,
                 passage=passage.id,
