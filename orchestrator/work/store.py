@@ -377,7 +377,7 @@ class WorkStore:
         return await self._items(group, sorted({name for names in found for name in names}))
 
     async def _items(self, group: str, names: Sequence[str]) -> list[Item]:
-        prefix, found = self.kind.prefix(group), list[Item]()
+        prefix, items = self.kind.prefix(group), list[Item]()
         for start in range(0, len(names), _AT_ONCE):
             some = names[start : start + _AT_ONCE]
             with translated(self.url):
@@ -386,10 +386,10 @@ class WorkStore:
                         pipe.hmget(f"{prefix}item:{name}", *FIELDS)
                     values = await pipe.execute()
             read = zip(some, values, strict=True)
-            found += [
+            items += [
                 Item.of(group, name, fields) for name, fields in read if fields[0] is not None
             ]
-        return found
+        return items
 
 
 def _source(name: str) -> str:

@@ -82,7 +82,7 @@ def _fitted(shown: Table, console: Console) -> Table:
         for line in shown.lines
     ]
     sizes = [
-        max(len(name) + 2, *(len(styled(line[at]).plain) + 2 for line in lines))
+        2 + max([len(name), *(len(styled(line[at]).plain) for line in lines)])
         for at, name in enumerate(headings(shown)[:-1])
     ]
     # an id that is cut cannot be given to the next command

@@ -12,8 +12,8 @@ from orchestrator.cli.money.tenants_form import (
     TenantSummary,
 )
 from orchestrator.cli.output.tables import print_facts, print_form
-from orchestrator.rendering.forms.columns import Value, table
-from orchestrator.rendering.forms.money import TENANTS, enabled, limits
+from orchestrator.rendering.forms.columns import Value, enabled, table
+from orchestrator.rendering.forms.money import TENANTS, limits
 from orchestrator.rendering.forms.money import balances as balances_table
 from orchestrator.rendering.words import moment
 from orchestrator.spending import balance_outputs

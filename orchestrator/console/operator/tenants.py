@@ -11,8 +11,8 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.money.audits import Audits, begin
 from orchestrator.console.money.overview import meters
 from orchestrator.console.pages import HOME, whole_number
-from orchestrator.rendering.forms.columns import cell, table
-from orchestrator.rendering.forms.money import LIMITS, TENANTS, enabled, limits
+from orchestrator.rendering.forms.columns import cell, enabled, table
+from orchestrator.rendering.forms.money import LIMITS, TENANTS, limits
 from orchestrator.spending import balance_outputs
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.limits import FIELDS, NONE, parsed

@@ -183,6 +183,13 @@ def cell(value: Value, none: str = UNKNOWN) -> Cell:
             return Cell(text=str(value))
 
 
+def enabled(*, disabled: bool) -> Cell:
+    """Return whether something is in use."""
+    if disabled:
+        return Cell(text="disabled", tone=Tone.BAD, state=True)
+    return Cell(text="enabled", tone=Tone.GOOD, state=True)
+
+
 def share(part: float) -> Cell:
     """Return a bar of a length of 0 to 1."""
     return Cell(text="", bar=min(max(part, 0.0), 1.0))

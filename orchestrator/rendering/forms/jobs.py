@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from urllib.parse import quote
 
-from orchestrator.rendering.forms.columns import Cell, Column, Kind, Tone
-from orchestrator.rendering.forms.money import enabled
+from orchestrator.rendering.forms.columns import Cell, Column, Kind, Tone, enabled
 from orchestrator.rendering.words import lasted, moment, money, plural
 from posology.published.jobs import BatchOutput, BatchRow, Cancellation, JobSummary, Progress
 from posology.published.webhooks.endpoints import WebhookFailure, WebhookOutput

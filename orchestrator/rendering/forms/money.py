@@ -14,6 +14,7 @@ from orchestrator.rendering.forms.columns import (
     Table,
     Tone,
     Value,
+    enabled,
     share,
     table,
 )
@@ -86,13 +87,6 @@ def balances(standing: Sequence[BalanceOutput]) -> Table:
         Column("resets", lambda balance: balance.resets, Kind.TIME, "never"),
     )
     return table(columns, standing, title="now")
-
-
-def enabled(*, disabled: bool) -> Cell:
-    """Return whether something is in use."""
-    if disabled:
-        return Cell(text="disabled", tone=Tone.BAD, state=True)
-    return Cell(text="enabled", tone=Tone.GOOD, state=True)
 
 
 def cap(value: Decimal | None) -> Cell | None:
