@@ -103,9 +103,18 @@ def articles(data: Data, methods: Sequence[Method]) -> Iterable[Line]:
     )
 
 
+def written(data: Data, methods: Sequence[Method]) -> Iterable[Line]:
+    """Yield whether the best sentences are those that people named for their question, in its abstract."""
+    cases = data.written()
+    for n, aim in ((1, ".75"), (3, "")):
+        name = f"written: a sentence that answers in the best {n}"
+        yield _line(name, "written", aim, methods, partial(_best, cases, n))
+
+
 def near_misses(data: Data, methods: Sequence[Method]) -> Iterable[Line]:
     """Yield what is answered with the passage that answers, and refused without it."""
-    for name, made in (("SQuAD", data.squad), ("PubMedQA", data.pubmedqa)):
+    made_by = {"SQuAD": data.squad, "PubMedQA": data.pubmedqa, "written": data.written}
+    for name, made in made_by.items():
         yield _line(f"{name}: answerable answered", "near-misses", ".90", methods, partial(answered, made()))  # fmt: skip
         yield _line(f"{name}: near misses refused", "near-misses", ".75", methods, partial(_refused, made(near=True)))  # fmt: skip
 
@@ -192,6 +201,7 @@ def verdicts(data: Data, methods: Sequence[Method]) -> Iterable[Line]:
 MEASURES: dict[str, Callable[[Data, Sequence[Method]], Iterable[Line]]] = {
     "squad": squad,
     "articles": articles,
+    "written": written,
     "near-misses": near_misses,
     "sample": sample,
     "roles": roles,

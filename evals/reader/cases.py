@@ -20,6 +20,7 @@ from posology.index.embedders import load
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage
 from training.gold import rows
+from training.judge.cases import WRITTEN
 from training.pruner_articles import ARTICLES, FORMS, PROMPTS
 from training.pruner_cases import (
     POOL,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 PUBMEDQA = "pubmedqa_train.jsonl.gz"
 BIOASQ = "bioasq_7b-10b.jsonl.gz"
-FILES = (SQUAD, POOL, POOL_VECTORS, PUBMEDQA, BIOASQ, ARTICLES, PROMPTS)
+FILES = (SQUAD, POOL, POOL_VECTORS, PUBMEDQA, BIOASQ, ARTICLES, PROMPTS, WRITTEN)
 #: labels of PubMedQA's sections that tell a finding
 FINDS = ("RESULT", "FINDING", "OUTCOME", "CONCLUSION", "INTERPRETATION")
 #: passages a question, as in ``docs/concepts/offline-reader.md``
@@ -120,6 +121,27 @@ class Data:
                         excerpt(one["text"], one.get("title") or "", one["id"]) for one in shown
                     ),
                     answerable=bool(gold),
+                )
+            )
+        return cases
+
+    def written(self, *, near: bool = False) -> list[Case]:
+        """Return questions that people wrote for an abstract, or ``near`` ones that it does not answer, beside it alone."""
+        texts = {row["id"]: row for row in self.pool[0]}
+        cases = []
+        for row in self.few(
+            [r for r in rows(self.folder / WRITTEN) if part_of(r["id"]) == self.part]
+        ):
+            own = texts[row["id"]]
+            shown = excerpt(own["text"], own.get("title") or "", own["id"])
+            gold = () if near else row["answer_sentences"]
+            cases.append(
+                Case(
+                    document=own["id"],
+                    question=row["near_miss" if near else "question"],
+                    excerpts=(shown,),
+                    gold=frozenset((0, k - 1) for k in gold),
+                    answerable=not near,
                 )
             )
         return cases
