@@ -7,7 +7,6 @@ and dropped after it.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
@@ -30,10 +29,6 @@ STORAGE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno
 _PIECE = 8 * 1024 * 1024
 #: folder of files that arrive
 _ARRIVING = "arriving"
-
-
-class Busy(Exception):
-    """Another process has the lock."""
 
 
 class Files(ABC):
@@ -276,21 +271,3 @@ def sync(folder: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a kernel lock, which is free when its process dies.
-
-    Raises:
-        Busy: another process holds it.
-    """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy(str(path)) from None
-        yield
-    finally:
-        os.close(file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -138,3 +138,8 @@ class Sweeping:
     retention: float | None = None
     #: maximum ended items of a group; 0: no limit
     most: int = 0
+
+
+def counts_of(totals: Mapping[str, str]) -> dict[str, int]:
+    """Return the counts among a group's totals."""
+    return {name: int(value) for name, value in totals.items() if name not in ("place", "swept")}

@@ -20,6 +20,7 @@ from orchestrator.work.items import (
     NoRoom,
     Standing,
     Sweeping,
+    counts_of,
 )
 from posology.store.connection import translated
 from posology.store.lua import lua
@@ -260,17 +261,12 @@ class WorkStore:
         """Return the number of items by state, and ``bytes`` of all."""
         with translated(self.url):
             name = f"{self.kind.prefix(group)}totals"
-            found = await cast("Awaitable[dict[str, str]]", self.redis.hgetall(name))
-        return {name: int(value) for name, value in found.items() if name not in ("place", "swept")}
+            return counts_of(await cast("Awaitable[dict[str, str]]", self.redis.hgetall(name)))
 
     async def all_totals(self) -> Counter[str]:
         """Return the number of items of all groups by state, and their ``bytes``."""
-        totals = Counter[str]()
-        for found in (
-            await self._of_all(lambda pipe, prefix: pipe.hgetall(f"{prefix}totals"))
-        ).values():
-            totals.update({field: int(value) for field, value in found.items()})
-        return totals
+        totals = await self._totals_of_all()
+        return sum(map(Counter, totals.values()), Counter[str]())
 
     async def waiting(self) -> dict[str, int]:
         """Return the number of items that wait, by group; groups without any are left out."""
@@ -313,10 +309,9 @@ class WorkStore:
 
     async def tidy(self) -> None:
         """Take groups without items off the list."""
-        for group in await self.groups():
-            if not any((await self.totals(group)).values()):
-                with translated(self.url):
-                    await self._scripts("unlist", self.kind.groups, _LISTED, group)
+        totals = await self._totals_of_all()
+        empty = [group for group, counts in totals.items() if not any(counts.values())]
+        await self._scripts("unlist", self.kind.groups, _LISTED, *empty)
 
     async def enlist(self, group: str, *, known: bool = False) -> None:
         """List a group by the time of now.
@@ -356,6 +351,10 @@ class WorkStore:
 
     async def _run(self, script: str, group: str, *arguments: str | int) -> list[str]:
         return cast("list[str]", await self._scripts(script, self.kind.prefix(group), *arguments))
+
+    async def _totals_of_all(self) -> dict[str, dict[str, int]]:
+        found = await self._of_all(lambda pipe, prefix: pipe.hgetall(f"{prefix}totals"))
+        return {group: counts_of(fields) for group, fields in found.items()}
 
     async def _of_all(self, ask: Callable[[Pipeline, str], object]) -> dict[str, Any]:
         """Return the replies to one command about each group, asked by its prefix in one round trip."""

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import stat
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,12 +18,12 @@ from redis.asyncio import Redis
 
 from orchestrator.ingest.uploads.process import Keeper, Stores
 from orchestrator.ingest.uploads.service import MAX_RUNS, Ingester
-from orchestrator.ingest.uploads.takeover import take_over
+from orchestrator.ingest.uploads.takeover import locked, take_over
 from orchestrator.ingest.uploads.uploads import Uploads, bytes_of
 from orchestrator.ingest.uploads.watch import Stopped, Watch, Yielded
 from orchestrator.settings import Settings
 from orchestrator.tables.served.tables import Tables
-from orchestrator.work.files import FolderFiles, locked
+from orchestrator.work.files import FolderFiles
 from orchestrator.work.items import Limits, NoRoom, Sweeping, of_tenants
 from orchestrator.work.store import WorkStore
 from posology.errors import (
@@ -40,6 +39,7 @@ from posology.index.build.report import IngestProgress, IngestReport
 from posology.published.ingests import IngestOutput, IngestState
 from tests.integration.test_work_store import Clock, lapse
 from tests.support.disks import full_disk
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 ROOM = Limits(bytes=1_000, items=3)
@@ -404,10 +404,7 @@ def committed(watch: Watch) -> None:
 
 def until_ended(works: Callable[[Watch], None], watch: Watch) -> None:
     """Work on until the watch ends it."""
-    until = time.monotonic() + 90
-    while time.monotonic() < until:
-        works(watch)
-        time.sleep(0.01)
+    until(lambda: works(watch))
 
 
 async def test_a_long_file_gives_way_to_another_tenants_note_and_resumes(uploads: Uploads) -> None:

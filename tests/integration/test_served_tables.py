@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 
 from orchestrator.api.routes.health import TablesCollector
 from orchestrator.ingest.uploads.process import Keeper, Stores
-from orchestrator.ingest.uploads.takeover import take_over
+from orchestrator.ingest.uploads.takeover import locked, take_over
 from orchestrator.ingest.uploads.uploads import Uploads
 from orchestrator.models import Models
 from orchestrator.settings import Settings
@@ -29,7 +29,7 @@ from orchestrator.tables.served.plan import Plan
 from orchestrator.tables.served.reader import MAX_RUNS, TableReader
 from orchestrator.tables.served.request import TableRequest
 from orchestrator.tables.served.tables import MAX_KEPT, MAX_WAITING, Tables, new_id
-from orchestrator.work.files import FolderFiles, locked
+from orchestrator.work.files import FolderFiles
 from orchestrator.work.items import Claim, LeaseLost, Limits, NoRoom, Sweeping, of_tenants
 from orchestrator.work.lease import Lease
 from orchestrator.work.store import WorkStore

@@ -12,9 +12,11 @@ Each step may be repeated, and an old folder is removed once its item is in Redi
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +27,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.ingest.uploads.uploads import KIND, Uploads, key_of
 from orchestrator.tables.served.tables import KIND as TABLE_KIND
 from orchestrator.tables.served.tables import Tables, is_complete
-from orchestrator.work.files import Busy, FolderFiles, locked, make_private, sync
+from orchestrator.work.files import FolderFiles, make_private, sync
 from orchestrator.work.store import WorkStore
 from posology.errors import InvalidQuery
 from posology.published.ingests import IngestOutput
@@ -34,6 +36,10 @@ from posology.store import keys
 
 _Record = TypeVar("_Record", bound=BaseModel)
 _RECORD = "record.json"
+
+
+class Busy(Exception):
+    """Another process has the lock."""
 
 
 async def take_over(uploads: Uploads, tables: Tables) -> None:
@@ -76,6 +82,24 @@ async def _take_all(
         with suppress(OSError):
             await to_thread.run_sync(old.rmdir)
             await to_thread.run_sync(service.unlink)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a kernel lock, which is free when its process dies.
+
+    Raises:
+        Busy: another process holds it.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(str(path)) from None
+        yield
+    finally:
+        os.close(file)
 
 
 async def _take_ingest(uploads: Uploads, entry: Path, place: Path, tenant: str) -> bool:

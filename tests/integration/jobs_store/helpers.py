@@ -162,7 +162,7 @@ class Bench:
         return await self.worker().sweep(self.tenant, jobs_before=0, calls_before=0)
 
     async def lost(self) -> list[Unit]:
-        """Whoever holds something is not heard of for as long as its lease."""
+        """Holders send no heartbeat for as long as their leases."""
         self.clock.forward(LEASE)
         return await self.sweep()
 
