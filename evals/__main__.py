@@ -36,6 +36,7 @@ EXPERIMENTS = (
     Experiment(name="money.estimates", data=False),
     Experiment(name="policy.census", data=False),
     Experiment(name="corpus.fuzz", data=False),
+    Experiment(name="growth", data=False),
     Experiment(name="corpus.pdf", data=False),
     Experiment(name="reader"),
     Experiment(name="corpus.sentences"),

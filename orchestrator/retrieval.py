@@ -63,23 +63,23 @@ def make_expander(settings: Settings) -> Expander | None:
     Raises:
         ConfigurationError: the expander is unknown, or its file cannot be read.
     """
-    found: list[Expander] = []
+    expanders: list[Expander] = []
     for name in filter(None, (settings.expand or "").split(",")):
         kind, _, file = (part.strip() for part in name.partition(":"))
         if kind == "abbreviations" and not file:
-            found.append(Abbreviations())
+            expanders.append(Abbreviations())
         elif kind == "mesh" and file:
             from posology.corpus.mesh import read_terms
 
             try:
-                found.append(Headings(read_terms(Path(file))))
+                expanders.append(Headings(read_terms(Path(file))))
             except BadFile as error:
                 raise ConfigurationError(f"POSOLOGY_EXPAND: {error}") from error
         else:
             raise ConfigurationError(
                 f"POSOLOGY_EXPAND must be abbreviations, mesh:FILE, or both (got {name.strip()!r})"
             )
-    return Several(found) if found else None
+    return Several(expanders) if expanders else None
 
 
 _HOW = (

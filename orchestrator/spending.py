@@ -42,7 +42,7 @@ def today() -> date:
 
 
 async def spend_output(
-    redis: Redis, url: str, tenants: Sequence[str], days: Period, by: Grouping, *, one: bool
+    redis: Redis, url: str, tenants: Sequence[str], days: Period, by: Grouping, *, single: bool
 ) -> SpendOutput:
     """Return the spending of tenants together, and their balances.
 
@@ -52,7 +52,7 @@ async def spend_output(
         tenants: names of the tenants.
         days: period of the report.
         by: groups of the report.
-        one: whether it is the report of one tenant.
+        single: whether it is the report of one tenant.
 
     Raises:
         StoreUnavailable: Redis is unreachable.
@@ -63,10 +63,10 @@ async def spend_output(
         for name, found in (await spent(redis, url, tenant, days, by)).items():
             groups[name] = groups.get(name, Spent()) + found
         standing = await RedisLedger(redis, url, tenant=tenant).balances()
-        balances += [BalanceOutput(**balance_fields(tenant, one)) for one in standing]
+        balances += balance_outputs(tenant, standing)
     ordered = dict(sorted(groups.items())) if by.of_time else ranked(groups)
     return SpendOutput(
-        tenant=tenants[0] if one else None,
+        tenant=tenants[0] if single else None,
         by=by,
         since=days.since,
         until=days.until,
@@ -74,6 +74,11 @@ async def spend_output(
         total=Amounts(**_amounts(total(list(ordered.values())))),
         balances=tuple(balances),
     )
+
+
+def balance_outputs(tenant: str, found: Sequence[Balance]) -> tuple[BalanceOutput, ...]:
+    """Return the published form of a tenant's balances."""
+    return tuple(BalanceOutput(**balance_fields(tenant, one)) for one in found)
 
 
 def balance_fields(tenant: str, balance: Balance) -> dict[str, Any]:

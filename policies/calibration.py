@@ -103,18 +103,18 @@ def read(text: str, *, path: str) -> Calibration:
             raise BadArtefact(
                 f"not a preflight model of format {_FORMAT}: train it again", path=path
             )
-        found = Calibration(
+        calibration = Calibration(
             models=MappingProxyType({name: _model(of) for name, of in content["models"].items()}),
             trained=MappingProxyType(dict(content["trained"])),
         )
         written = content["digest"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadArtefact(f"damaged: {error!r}", path=path) from None
-    if written != found.version:
+    if written != calibration.version:
         raise BadArtefact(
             "the digest does not match the content: the file was changed or truncated", path=path
         )
-    return found
+    return calibration
 
 
 @cache

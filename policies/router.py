@@ -68,21 +68,21 @@ class Router:
     def parts(self) -> Mapping[str, str]:
         """See :class:`~posology.seams.Policy`."""
         shares = "/".join(map(repr, self.step_down)) or "off"
-        found = {
+        parts = {
             "settings": f"keep {self.keep!r}, escalate {self.escalate}, issue {self.issue!r}, step down {shares}",
             "affordable": affordable.VERSION,
         }
         if self.compressor is not None:
-            found["compressor"] = self.compressor
+            parts["compressor"] = self.compressor
         if self.saving:
-            found["saving"] = saving.VERSION
+            parts["saving"] = saving.VERSION
         if self.preflight is not None:
-            found["preflight"] = f"{self.preflight.name} {self.preflight.version}"
+            parts["preflight"] = f"{self.preflight.name} {self.preflight.version}"
         if self.table is not None:
-            found["qtable"] = self.table.digest
+            parts["qtable"] = self.table.digest
         if self.doubling is not None:
-            found["doubling"] = self.doubling.version
-        return found
+            parts["doubling"] = self.doubling.version
+        return parts
 
     @property
     def version(self) -> str:
@@ -143,7 +143,7 @@ class Router:
         )
         if remaining is None or quote is None or not passages:
             return replace(decision, remaining=remaining)
-        found = afford(
+        afforded = afford(
             wanted,
             remaining=remaining,
             quote=quote,
@@ -154,11 +154,11 @@ class Router:
         )
         return replace(
             decision,
-            dose=found.dose,
-            reason=decision.reason if found.dose == wanted else found.reason,
-            steps=(*steps, f"Money: {found.reason}"),
+            dose=afforded.dose,
+            reason=decision.reason if afforded.dose == wanted else afforded.reason,
+            steps=(*steps, f"Money: {afforded.reason}"),
             remaining=remaining,
-            offers=found.offers,
+            offers=afforded.offers,
         )
 
     def _wanted(self, features: Mapping[str, Any], passages: int) -> tuple[Dose, list[str]]:

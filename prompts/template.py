@@ -120,7 +120,7 @@ def load_own(folder: Path) -> str:
     Raises:
         BadFile: the folder or a template cannot be read or used.
     """
-    found = {}
+    templates = {}
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".md")
     except OSError as error:
@@ -130,13 +130,13 @@ def load_own(folder: Path) -> str:
         ) from None
     for path in paths:
         if path.name != _README:
-            found[path.stem] = _checked(path)
-    if not found:
+            templates[path.stem] = _checked(path)
+    if not templates:
         raise BadFile(f"the folder holds no template: add {_names()}", path=str(folder))
     digest = hashlib.sha256(
-        "\0".join(part for name in sorted(found) for part in (name, found[name])).encode()
+        "\0".join(part for name in sorted(templates) for part in (name, templates[name])).encode()
     ).hexdigest()[:_DIGITS]
-    _sets[digest] = MappingProxyType(found)
+    _sets[digest] = MappingProxyType(templates)
     return digest
 
 

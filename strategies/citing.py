@@ -114,7 +114,7 @@ def named(
         excerpts: excerpts that were shown, in the order of their labels.
         most: sentences, the first of which count.
     """
-    found: dict[Citation, None] = {}
+    citations: dict[Citation, None] = {}
     dropped = []
     for name in names:
         cited = [_at(place, excerpts) for place in places(name)]
@@ -126,8 +126,8 @@ def named(
             for one in there
             if UNREADABLE in one.quote
         ]
-        found |= dict.fromkeys(one for one in there if UNREADABLE not in one.quote)
-    return tuple(islice(found, most)), tuple(dropped)
+        citations |= dict.fromkeys(one for one in there if UNREADABLE not in one.quote)
+    return tuple(islice(citations, most)), tuple(dropped)
 
 
 def joined(found: Iterable[Verified]) -> Verified:

@@ -126,31 +126,33 @@ async def gather(data: Path, index: Path, *, reranked: bool = True) -> Cases:
     if not (index / "complete").exists():
         build(data, index, embedder, codec)
     opened = Index.open(index / "index")
-    kept = Kept(index / "kept.sqlite")
+    store = Kept(index / "kept.sqlite")
     asked = {"PubMedQA": pubmedqa(data), "SciFact": scifact(data)}
     plain = Retriever(opened, _WithoutSentences(embedder))
     pruner = LateReranker()
-    pruned = Retriever(opened, Stored(embedder, kept), pruner, codec=lambda: codec)
+    pruned = Retriever(opened, Stored(embedder, store), pruner, codec=lambda: codec)
     questions = [(name, question) for name, of in asked.items() for question in of]
-    found: dict[str, list[_Row]] = {order: [] for order in orders(pruner)}
+    by_order: dict[str, list[_Row]] = {order: [] for order in orders(pruner)}
     version = opened.view_at(None).version
     # all modes first: the pruner's order takes ten times as long
     for number, (_, question) in enumerate(questions):
         key = key_of(_CODE, version, embedder.name, "modes", question.text, sorted(question.gold))
-        rows = await kept_json(kept, key, partial(_modes, plain, question, check=number < _CHECKED))
+        rows = await kept_json(
+            store, key, partial(_modes, plain, question, check=number < _CHECKED)
+        )
         for order in MODES:
-            found[order].append(rows[order])
+            by_order[order].append(rows[order])
         _tell("modes", number + 1, len(questions))
     last = orders(pruner)[-1]
     for number, (_, question) in enumerate(questions if reranked else ()):
         key = key_of(_CODE, version, embedder.name, last, question.text, sorted(question.gold))
-        row = await kept_json(kept, key, partial(_reranked, plain, pruned, question))
-        found[last].append(row)
+        row = await kept_json(store, key, partial(_reranked, plain, pruned, question))
+        by_order[last].append(row)
         _tell(last, number + 1, len(questions))
-    kept.close()
+    store.close()
     if not reranked:
-        del found[last]
-    return _cases(found, questions, embedder.name, opened.count())
+        del by_order[last]
+    return _cases(by_order, questions, embedder.name, opened.count())
 
 
 def _tell(order: str, done: int, of: int) -> None:
@@ -200,19 +202,19 @@ def _row(retrieval: Retrieval, votes: _Votes, question: Question) -> _Row:
 
 
 def _cases(
-    found: Mapping[str, Sequence[_Row]],
+    by_order: Mapping[str, Sequence[_Row]],
     questions: Sequence[tuple[str, Question]],
     embedder: str,
     pool: int,
 ) -> Cases:
     cuts = {
         (order, depth): [row["cuts"][place] for row in of]
-        for order, of in found.items()
+        for order, of in by_order.items()
         for place, depth in enumerate(DEPTHS)
     }
     return Cases(
         sets=np.array([name for name, _ in questions]),
-        issue={order: np.array([row["issue"] for row in of]) for order, of in found.items()},
+        issue={order: np.array([row["issue"] for row in of]) for order, of in by_order.items()},
         absent={key: np.array([cut["absent"] for cut in of]) for key, of in cuts.items()},
         held={key: np.array([cut["held"] for cut in of]) for key, of in cuts.items()},
         features={key: [cut["features"] for cut in of] for key, of in cuts.items()},

@@ -182,7 +182,11 @@ def answers(
 
 
 def fit_answers(
-    found: Sequence[tuple[NDArray[Any], ...]], *, epochs: int = 5, size: int = 64, batch: int = 32
+    paragraphs: Sequence[tuple[NDArray[Any], ...]],
+    *,
+    epochs: int = 5,
+    size: int = 64,
+    batch: int = 32,
 ) -> dict[str, NDArray[np.float32]]:
     """Train the small network that separates the answer's tokens from the paragraph's others."""
     import torch
@@ -191,20 +195,20 @@ def fit_answers(
 
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
-    dim = found[0][0].shape[1]
-    token, question = nn.Linear(dim, HIDDEN, bias=False), nn.Linear(len(found[0][4]), HIDDEN)
+    dim = paragraphs[0][0].shape[1]
+    token, question = nn.Linear(dim, HIDDEN, bias=False), nn.Linear(len(paragraphs[0][4]), HIDDEN)
     nn.init.normal_(token.weight, 0, 0.5)
     nn.init.normal_(question.weight, 0, 0.2)
     echo, out = nn.Parameter(torch.zeros(2, HIDDEN)), nn.Parameter(torch.randn(HIDDEN) * 0.3)
     parameters = [*token.parameters(), *question.parameters(), echo, out]
     optimiser = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.02)
-    steps = epochs * (len(found) // batch + 1)
+    steps = epochs * (len(paragraphs) // batch + 1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps + 1)
     drop = nn.Dropout(0.1)
     for _ in range(epochs):
-        order = rng.permutation(len(found))
+        order = rng.permutation(len(paragraphs))
         for begin in range(0, len(order), batch):
-            picked = [found[i] for i in order[begin : begin + batch]]
+            picked = [paragraphs[i] for i in order[begin : begin + batch]]
             x = np.zeros((len(picked), size, dim), np.float32)
             known = np.zeros((4, len(picked), size), np.float32)
             for r, (vectors, wanted, best, same, _) in enumerate(picked):

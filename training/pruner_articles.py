@@ -100,7 +100,7 @@ def _in_article(
     """Return passages of a few sentences around each marked span, with their gold sentences."""
     title = text.split("\n", 2)[1].strip() if text.startswith("TITLE:") else ""
     sentences = split(text)
-    found: list[tuple[int, frozenset[int]]] = []
+    passages: list[tuple[int, frozenset[int]]] = []
     done: set[int] = set()
     for annotation in prompt["annotations"]:
         start, end = annotation["start"], annotation["end"]
@@ -127,8 +127,8 @@ def _in_article(
             if other["start"] != start and begin <= other["start"] < stop:
                 gold |= marked(texts.sentences[n], [(other["start"] - begin, 0)])
         if gold:
-            found.append((n, gold))
-    return found
+            passages.append((n, gold))
+    return passages
 
 
 def covid(

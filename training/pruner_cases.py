@@ -141,14 +141,14 @@ def squad(
 ) -> tuple[Texts, list[Case]]:
     """Return SQuAD's cases: gold sentences, retrieved distractors, reshaped paragraphs, unanswerable questions."""
     rng = random.Random(seed)
-    found = rows(data / SQUAD)
-    sizes = Counter(row["title"] for row in found)
+    paragraphs = rows(data / SQUAD)
+    sizes = Counter(row["title"] for row in paragraphs)
     part = parts(dict(sizes))
     texts = Texts()
-    number = [texts.add(article_title(row), row["context"]) for row in found]
-    by_context = {row["context"]: i for i, row in enumerate(found)}
+    number = [texts.add(article_title(row), row["context"]) for row in paragraphs]
+    by_context = {row["context"]: i for i, row in enumerate(paragraphs)}
     questions: list[tuple[int, str, list[tuple[int, int]]]] = []
-    for i, row in enumerate(found):
+    for i, row in enumerate(paragraphs):
         for qa in row["qas"]:
             spans = [(a["answer_start"], a["answer_start"] + len(a["text"])) for a in qa["answers"]]
             questions.append((i, qa["question"], sorted(spans)))
@@ -161,15 +161,15 @@ def squad(
     asked = embedder.embed_queries([q for _, q, _ in questions])
     words = Words(heading(p) + p.text for p in passages)
     own = {
-        p: [i for i, row in enumerate(found) if part[row["title"]] == p]
+        p: [i for i, row in enumerate(paragraphs) if part[row["title"]] == p]
         for p in ("train", "dev", "test")
     }
     cases = []
     for (i, question, spans), vector in zip(questions, asked, strict=True):
-        where = part[found[i]["title"]]
+        where = part[paragraphs[i]["title"]]
         # training cases use training paragraphs only; others use all
-        mask = np.zeros(len(found), np.bool_)
-        mask[own["train"] if where == "train" else range(len(found))] = True
+        mask = np.zeros(len(paragraphs), np.bool_)
+        mask[own["train"] if where == "train" else range(len(paragraphs))] = True
         mask[i] = False
         dense = np.where(mask, vectors @ vector, -1).astype(np.float32)
         hard = fused([dense, np.where(mask, words.scores(question), 0)])[:DISTRACTORS]
@@ -179,7 +179,7 @@ def squad(
         chosen += [(number[j], frozenset(), "hard") for j in hard]
         chosen += [(number[j], frozenset(), "random") for j in rng.sample(others, 2)]
         if where == "train" and spans:
-            chosen += _reshaped(texts, found, i, spans, rng)
+            chosen += _reshaped(texts, paragraphs, i, spans, rng)
         case = make_case("squad" if spans else "squad2", where, question, chosen)
         cases.append(replace(case, spans=tuple(dict.fromkeys(spans))))
     return texts, cases
@@ -187,7 +187,7 @@ def squad(
 
 def _reshaped(
     texts: Texts,
-    found: list[dict[str, Any]],
+    paragraphs: list[dict[str, Any]],
     i: int,
     spans: list[tuple[int, int]],
     rng: random.Random,
@@ -196,7 +196,7 @@ def _reshaped(
 
     Each paragraph has only a few shapes, to limit encoding.
     """
-    row, context = found[i], found[i]["context"]
+    row, context = paragraphs[i], paragraphs[i]["context"]
     sentences = split(context)
     shape = random.Random(f"{context[:50]}{rng.randrange(2)}")
     if shape.random() < 0.5 and len(sentences) > 1:
@@ -208,9 +208,9 @@ def _reshaped(
     else:
         beside = next(
             (
-                found[j]
+                paragraphs[j]
                 for j in (i + 1, i - 1)
-                if 0 <= j < len(found) and found[j]["title"] == row["title"]
+                if 0 <= j < len(paragraphs) and paragraphs[j]["title"] == row["title"]
             ),
             None,
         )

@@ -103,12 +103,12 @@ def _encode(
     embedder: SentenceTransformerEmbedder,
 ) -> dict[str, NDArray[Any]]:
     full = [heading(p) + p.text for p in passages]
-    found = embedder.token_vectors(full)
+    tokenised = embedder.token_vectors(full)
     alone = embedder.embed_queries(
         [s.of(p.text) for p, of in zip(passages, sentences, strict=True) for s in of]
     )
     counts, mixed, vectors, done = [], [], [], 0
-    for passage, of, tokens in zip(passages, sentences, found, strict=True):
+    for passage, of, tokens in zip(passages, sentences, tokenised, strict=True):
         offset = len(heading(passage))
         starts = np.array([offset + s.start for s in of], np.int64)
         bounds = np.searchsorted(tokens.starts, starts)
@@ -122,10 +122,10 @@ def _encode(
         vectors.append(_unit(tokens.vectors.mean(axis=0)[None])[0])
         done += len(of)
     return {
-        "tokens": np.concatenate([t.vectors for t in found]).astype(np.float16),
-        "ids": np.concatenate([t.ids for t in found]).astype(np.int32),
+        "tokens": np.concatenate([t.vectors for t in tokenised]).astype(np.float16),
+        "ids": np.concatenate([t.ids for t in tokenised]).astype(np.int32),
         "counts": np.concatenate(counts).astype(np.int32),
-        "sizes": np.array([len(t.ids) for t in found], np.int64),
+        "sizes": np.array([len(t.ids) for t in tokenised], np.int64),
         "sentences": np.concatenate(mixed).astype(np.float16),
         "vectors": np.stack(vectors).astype(np.float16),
     }
@@ -165,7 +165,7 @@ def open_corpora(
         parts: to encode.
     """
     texts, cases = _few(*squad(data, embedder), questions, parts)
-    found = [_corpus(texts, cases, embedder, work, "squad")]
+    corpora = [_corpus(texts, cases, embedder, work, "squad")]
     pool = Abstracts.load(data)
     texts = Texts()
     cases = scifact(data, pool, texts, embedder)
@@ -184,8 +184,8 @@ def open_corpora(
                     replace(case, passages=moved, gold=case.gold[:3], kinds=case.kinds[:3])
                 )
     texts, cases = _few(texts, cases, questions, parts)
-    found.append(_corpus(texts, cases, embedder, work, "literature"))
-    return found
+    corpora.append(_corpus(texts, cases, embedder, work, "literature"))
+    return corpora
 
 
 def _few(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated
 
 import anyio
@@ -15,12 +14,15 @@ from orchestrator.api.literature import Estimating, Literature
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.traffic import TENANT, Traffic
-from orchestrator.ingest.uploads.folder import Uploads
+from orchestrator.ingest.uploads.uploads import INGESTS, Uploads
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.sent import unknown_field
+from orchestrator.service import place_of
 from orchestrator.settings import Auth, Settings
-from orchestrator.tables.served.folder import Tables
+from orchestrator.tables.served.tables import TABLES, Tables
+from orchestrator.work.files import Files, open_files
+from orchestrator.work.store import WorkStore
 from posology.budget.tenants.store import TenantStore, refused
 from posology.errors import KeyRefused
 from posology.store import keys
@@ -96,10 +98,6 @@ class Context:
     streams: Places = field(init=False)
     uploads: Places = field(init=False)
     files: Places = field(init=False)
-    #: the folder of uploaded files; ``None``: the service takes none
-    uploaded: Uploads | None = field(init=False)
-    #: the folder of tables, beside them; ``None``: the service makes none
-    tables: Tables | None = field(init=False)
     estimates: Places = field(init=False)
     waits: Places = field(init=False)
     searches: Places = field(init=False)
@@ -110,6 +108,8 @@ class Context:
     _estimating: Estimating | None = None
     _batches: Batches | None = None
     _tenants: TenantStore | None = None
+    #: bytes of uploads; ``None``: the service takes none
+    _bytes: Files | None = None
 
     def __post_init__(self) -> None:
         most = self.limits
@@ -123,10 +123,8 @@ class Context:
         self.reads = _in_turn(
             "TooManyReads", "requests for passages", most.reads, most.tenant_reads
         )
-        name = self.settings.uploads
-        folder = None if name is None else Path(name).expanduser()
-        self.uploaded = None if folder is None else Uploads(folder)
-        self.tables = None if folder is None else Tables(folder)
+        if self.settings.uploads is not None:
+            self._bytes = open_files(place_of(self.settings, self.settings.uploads))
         self.waits = Places(
             "TooManyWaits", "requests for answers", total=most.waits, each=most.tenant_waits
         )
@@ -140,6 +138,22 @@ class Context:
         if self.store is None:
             raise RuntimeError("the app is not running: its lifespan opens the store")
         return self.store
+
+    @property
+    def uploaded(self) -> Uploads | None:
+        """The uploaded files; ``None``: the service takes none."""
+        if self._bytes is None:
+            return None
+        store = self.jobs()
+        return Uploads(WorkStore(store.redis, store.url, INGESTS), self._bytes)
+
+    @property
+    def tables(self) -> Tables | None:
+        """The tables, whose bytes are beside uploads; ``None``: the service makes none."""
+        if self._bytes is None:
+            return None
+        store = self.jobs()
+        return Tables(WorkStore(store.redis, store.url, TABLES), self._bytes)
 
     def batches(self) -> Batches:
         """Return the batches of the job store."""

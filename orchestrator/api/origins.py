@@ -48,18 +48,18 @@ class OriginMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            said = headers.get("host", "")
-            if said and not self._known(said):
+            host = headers.get("host", "")
+            if host and not self._known(host):
                 response = problems.response(
                     421,
                     "UnknownHost",
                     "The host name is unknown to this service",
-                    f"a service without API keys refuses the unknown host name {said!r}: use localhost or an IP address, or name "
+                    f"a service without API keys refuses the unknown host name {host!r}: use localhost or an IP address, or name "
                     "the host in POSOLOGY_HOSTS",
                 )
                 await response(scope, receive, send)
                 return
-            if is_foreign(headers, said):
+            if is_foreign(headers, host):
                 response = problems.response(
                     403,
                     "ForeignOrigin",

@@ -68,7 +68,7 @@ def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
     Raises:
         KeyboardInterrupt: Ctrl-C; open resources are closed first.
     """
-    found: list[_Found] = []
+    results: list[_Found] = []
     failed: list[Exception] = []
 
     async def main() -> None:
@@ -83,7 +83,7 @@ def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
                 listening.start_soon(listen)
                 with working:
                     try:
-                        found.append(await work())
+                        results.append(await work())
                     except Exception as error:  # noqa: BLE001 - a task group would wrap it
                         failed.append(error)
                 listening.cancel_scope.cancel()
@@ -91,9 +91,9 @@ def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
     anyio.run(main)
     if failed:
         raise failed[0]
-    if not found:
+    if not results:
         raise KeyboardInterrupt
-    return found[0]
+    return results[0]
 
 
 @contextmanager

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-from rich.text import Text
 
 from orchestrator.cli.common import TenantOption, fail, run
 from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group
+from orchestrator.cli.output.tables import print_line
 from orchestrator.cli.question_options import RequestOptions
-from orchestrator.rendering.words import money, safe
+from orchestrator.rendering.forms.money import cover
+from orchestrator.rendering.words import money
 from orchestrator.settings import Settings
 from orchestrator.training.forms import LeftOut, RunTier, TrainingEstimate
 
@@ -117,6 +118,7 @@ def carry_out(
 
     if payment.dry_run:
         return False
+    assert paid.file.path is not None, "a command keeps replies in a file"
     check = not (payment.yes or as_json) and has_terminal()
     with buying(len(paid.todo), paid.file.path, check=check) as tick:
         run(lambda: buy(terms, paid, tick))
@@ -157,18 +159,15 @@ def cost_lines(out: RunCost) -> Iterator[str]:
 
 
 def _cover(out: RunCost, amount: Decimal) -> str:
-    if amount >= out.worst_usd:
-        return ", covers the maximum"
-    if amount >= out.expected_usd:
-        return ", covers the expected cost but not the maximum"
-    return ", does not cover the expected cost; replies that it pays for are kept"
+    fits = cover(expected=amount >= out.expected_usd, maximum=amount >= out.worst_usd)
+    return f", {fits}{'' if amount >= out.expected_usd else '; replies that it pays for are kept'}"
 
 
 def say(lines: Iterable[str], style: str = "") -> None:
     """Print lines to standard error."""
     console = Console(stderr=True)
     for line in lines:
-        console.print(Text(safe(line), style=style), soft_wrap=True)
+        print_line(console, line, style)
 
 
 def has_terminal() -> bool:
@@ -233,7 +232,7 @@ def progress(calls: int, unit: str = "calls") -> Iterator[Callable[[int], None]]
         bar.update(task, completed=done)
         if not console.is_terminal and time.monotonic() - printed > _LINE:
             printed = time.monotonic()
-            console.print(Text(f"{done:,} of {calls:,} {unit} done"), soft_wrap=True)
+            print_line(console, f"{done:,} of {calls:,} {unit} done")
 
     with bar:
         task = bar.add_task("", total=calls)

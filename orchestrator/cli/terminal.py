@@ -195,11 +195,11 @@ def show_attempts(console: Console, spent: Spending) -> None:
         console.print(Text(line, style="dim"))
 
 
-def _cited(one: Cited) -> RenderableType:
+def _cited(reference: Cited) -> RenderableType:
     parts: list[RenderableType] = [
-        Text.assemble((f"[{one.number}] ", "bold"), _reference(one.source, paged=False))
+        Text.assemble((f"[{reference.number}] ", "bold"), _reference(reference.source, paged=False))
     ]
-    for item in one.evidence:
+    for item in reference.evidence:
         start = item.start - item.context_start
         end = start + item.end - item.start
         words = Text.assemble(
@@ -209,8 +209,10 @@ def _cited(one: Cited) -> RenderableType:
             (f"  {pages(item)}" if pages(item) else "", "dim"),
         )
         parts.append(Padding(words, (0, 0, 0, 4)))
-    where = ", ".join(f"{item.start}–{item.end}" for item in one.evidence)
-    known = "  ".join(filter(None, (link(one.source), one.source.id, f"characters {where}")))
+    where = ", ".join(f"{item.start}–{item.end}" for item in reference.evidence)
+    known = "  ".join(
+        filter(None, (link(reference.source), reference.source.id, f"characters {where}"))
+    )
     parts.append(Padding(Text(safe(known), style="dim"), (0, 0, 0, 4)))
     return Group(*parts)
 

@@ -58,7 +58,7 @@ def read(settings: Settings) -> Mapping[str, Measured]:
         ) from None
 
 
-def write(settings: Settings, model: str, found: Measured) -> Path:
+def write(settings: Settings, model: str, check: Measured) -> Path:
     """Add a check to the file, and return its place. A larger share of an earlier check stays.
 
     Raises:
@@ -67,11 +67,11 @@ def write(settings: Settings, model: str, found: Measured) -> Path:
     known = dict(read(settings))
     name = model.strip().lower()
     shares = [
-        one.share for one in (found, known.get(name)) if one is not None and one.share is not None
+        one.share for one in (check, known.get(name)) if one is not None and one.share is not None
     ]
     rows = {
         **{other: _row(one, one.share) for other, one in known.items()},
-        name: _row(found, max(shares, default=None)),
+        name: _row(check, max(shares, default=None)),
     }
     path = file_of(settings)
     try:

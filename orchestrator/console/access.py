@@ -238,9 +238,9 @@ async def show_sign_in(asked: Asked) -> Response:
 async def sign_in(asked: Asked) -> Response:
     """Begin a session by a tenant's key or the operator's."""
     to = _within(asked.form.get("to"))
-    kept = sessions(asked.api)
+    store = sessions(asked.api)
     try:
-        async with kept.trying(address(asked.request.scope) or "unknown"):
+        async with store.trying(address(asked.request.scope) or "unknown"):
             session = await _session(asked.api, asked.form.get("key", "").strip())
     except TooManySignIns:
         said = f"Too many sign-ins from this address have failed: try again in {WINDOW} seconds."
@@ -250,9 +250,9 @@ async def sign_in(asked: Asked) -> Response:
     except PosologyError as error:
         said = "The key is not accepted." if isinstance(error, KeyRefused) else error.message
         return asked.page("sign_in.html", 401, to=to, failed=said)
-    await kept.end(asked.token)
+    await store.end(asked.token)
     response = redirect(to)
-    keep(response, asked, await kept.begin(session))
+    keep(response, asked, await store.begin(session))
     return response
 
 

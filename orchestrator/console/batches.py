@@ -13,6 +13,8 @@ from orchestrator.console.jobs import EXPORTS
 from orchestrator.console.pages import HEADERS, HOME, whole_number
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.rendering.exports import export_pages
+from orchestrator.rendering.forms.columns import facts, table
+from orchestrator.rendering.forms.jobs import BATCHES, ROWS, state
 from orchestrator.rendering.kinds import MEDIA
 from posology.errors import InvalidQuery
 from posology.published.jobs import BatchOutput
@@ -24,6 +26,8 @@ _PAGE, _ROWS = 20, 30
 _MOST_ROWS = 10**9
 #: rows that a download reads at once
 _AT_ONCE = min(100, MAX_PAGE)
+#: columns of the list
+_LISTED = "batch, state, created, rows, rejected, cost so far"
 #: name of the download of all rows with everything
 _LINES = "jsonl"
 
@@ -34,7 +38,7 @@ async def listed(asked: Asked) -> Response:
     found = await asked.api.batches().page(tenant=asked.own, cursor=cursor, limit=_PAGE)
     return asked.page(
         "batches.html",
-        batches=found.batches,
+        batches=table(BATCHES, found.batches, _LISTED),
         next=found.next,
         model=asked.api.settings.model,
         key=keys.new_id("form"),
@@ -63,9 +67,11 @@ async def shown(asked: Asked) -> Response:
     return asked.page(
         "batch.html",
         batch=found,
+        state=state(found.state),
+        cost=facts(BATCHES, found, "cost so far"),
         ended=_ended(found),
         forecast=_forecast(found),
-        rows=rows,
+        rows=table(ROWS, rows),
         next=rows[-1].row if len(rows) == _ROWS else None,
         exports=(_LINES, *(form.value for form in EXPORTS)),
     )

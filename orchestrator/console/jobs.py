@@ -16,6 +16,10 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HEADERS, HOME, part
 from orchestrator.jobs.events import check_event
 from orchestrator.rendering.exports import export_answer
+from orchestrator.rendering.forms.columns import facts, table
+from orchestrator.rendering.forms.decisions import OFFERS
+from orchestrator.rendering.forms.jobs import JOBS, cancellation
+from orchestrator.rendering.forms.jobs import state as state_cell
 from orchestrator.rendering.kinds import MEDIA, Format
 from posology.errors import (
     InvalidQuery,
@@ -43,6 +47,11 @@ EXPORTS = {
     Format.CSV: "csv",
     Format.MARKDOWN: "md",
 }
+#: columns of the list, and of the page of one
+_LISTED = "question, state, strategy, model, created, cost"
+_FACTS = "model, strategy, cost, reserved, cap, created, took, expires, runs"
+#: priced doses that a page shows
+_OFFERS = 20
 #: states of which a retry makes a queued job
 _RETRIED = (JobState.FAILED, JobState.EXPIRED, JobState.CANCELLED)
 
@@ -55,28 +64,38 @@ async def listed(asked: Asked) -> Response:
         tenant=asked.own, state=state, cursor=query.get("cursor") or None, limit=_PAGE
     )
     return asked.page(
-        "jobs.html", jobs=found.jobs, next=found.next, state=state, states=tuple(JobState)
+        "jobs.html",
+        jobs=table(JOBS, found.jobs, _LISTED),
+        next=found.next,
+        state=state,
+        states=tuple(JobState),
     )
 
 
 async def shown(asked: Asked) -> Response:
     """Show a job: answer, quotes, decision, attempts, events."""
     store, job = asked.api.jobs(), asked.request.path_params["job"]
-    found = await store.get(job, tenant=asked.own)
+    record = await store.get(job, tenant=asked.own)
     events = await store.told(job, tenant=asked.own, limit=_EVENTS)
-    out = found.result
+    out = record.result
+    decision = out.decision if out else record.decision
     texts = {} if out is None else await _texts(asked, out)
     return asked.page(
         "job.html",
-        job=found,
+        job=record,
+        state=state_cell(record.state),
+        known=facts(JOBS, record, _FACTS),
+        saved=record.cancellation and cancellation(record.cancellation),
         out=out,
+        decision=decision,
+        offers=decision and table(OFFERS, decision.offers[:_OFFERS]),
         sentences=() if out is None else marks.sentences(out),
         cards=() if out is None else marks.cards(out, texts),
-        bars=timeline.bars(found, datetime.now(UTC)),
-        steps=timeline.steps(events),
+        bars=timeline.bars(record, datetime.now(UTC)),
+        steps=[timeline.step(event) for event in events],
         last=events[-1].id if events else "0",
         exports=tuple(EXPORTS),
-        retried=found.state in _RETRIED,
+        retried=record.state in _RETRIED,
     )
 
 

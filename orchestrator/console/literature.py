@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HOME, whole_number
 from orchestrator.jobs.affected import affected
 from orchestrator.question.request import MAX_VERSION
+from orchestrator.rendering.forms.columns import Column, Kind, Table, share, table
 from orchestrator.retrieval import read_passage
 from posology.index.manifest import applied_files, unfinished
 
@@ -51,16 +51,20 @@ async def shown(asked: Asked) -> Response:
 async def contents(asked: Asked) -> Response:
     """Show the passages by year, type and collection, or that they are being counted."""
     literature = asked.api.literature()
-    found = await literature.contents()
+    counts = await literature.contents()
     response = asked.page(
         "contents.html",
         index=(await literature.index()).name,
-        contents=found,
-        years=() if found is None else _shares(_newest(found.years)),
-        types=() if found is None else _shares(found.types.items()),
-        sources=() if found is None else _shares(found.sources.items()),
+        contents=counts,
+        tables=()
+        if counts is None
+        else (
+            ("Passages by year", _shares("year", _newest(counts.years))),
+            ("Passages by publication type", _shares("type", counts.types.items())),
+            ("Passages by collection", _shares("collection", counts.sources.items())),
+        ),
     )
-    if found is None:
+    if counts is None:
         # every passage is read, so the page does not wait for it
         response.background = BackgroundTask(literature.count)
     return response
@@ -91,22 +95,17 @@ async def changed(asked: Asked) -> Response:
     return asked.page("changed.html", found=found, days=_DAYS)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
-    """A group of a count, in percent of the largest."""
-
-    name: str
-    passages: int
-    width: float
-
-
 def _newest(years: Mapping[int, int]) -> Iterable[tuple[str, int]]:
     return ((str(year), count) for year, count in sorted(years.items(), reverse=True))
 
 
-def _shares(groups: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
+def _shares(title: str, groups: Iterable[tuple[str, int]]) -> Table:
+    """Return the first groups of a count, with bars in proportion to the largest."""
     some = tuple(islice(groups, _GROUPS))
     most = max((count for _, count in some), default=1)
-    return tuple(
-        Share(name=name, passages=count, width=round(100 * count / most, 2)) for name, count in some
+    columns: tuple[Column[tuple[str, int]], ...] = (
+        Column(title, lambda one: one[0]),
+        Column("share", lambda one: share(one[1] / most), Kind.BAR),
+        Column("passages", lambda one: one[1], Kind.NUMBER),
     )
+    return table(columns, some)

@@ -74,19 +74,19 @@ def cards(out: AskOutput, texts: Mapping[str, str]) -> tuple[Card, ...]:
     return tuple(_card(one, texts.get(one.source.id)) for one in cited(out))
 
 
-def _card(one: Cited, text: str | None) -> Card:
-    if text is not None and all(text[e.start : e.end] == e.quote for e in one.evidence):
-        spans = [(e.start, e.end) for e in one.evidence]
-        return Card(cited=one, runs=marked(text, spans), whole=len(text) <= _WHOLE)
+def _card(reference: Cited, text: str | None) -> Card:
+    if text is not None and all(text[e.start : e.end] == e.quote for e in reference.evidence):
+        spans = [(e.start, e.end) for e in reference.evidence]
+        return Card(cited=reference, runs=marked(text, spans), whole=len(text) <= _WHOLE)
     runs = list[Run]()
-    for e in one.evidence:
+    for e in reference.evidence:
         start = e.start - e.context_start
         some = marked(e.context, [(start, start + len(e.quote))])
         runs += [
             Run(text=run.text, quoted=run.quoted, cut=run.cut or not i)
             for i, run in enumerate(some)
         ]
-    return Card(cited=one, runs=tuple(runs), whole=False)
+    return Card(cited=reference, runs=tuple(runs), whole=False)
 
 
 def marked(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Run, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -16,8 +15,20 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from orchestrator.rendering.forms.money import audit_lines, estimates, remaining
 from orchestrator.rendering.sources import facts, link, warning
-from orchestrator.rendering.words import money, safe, size
+from orchestrator.rendering.words import (
+    SECONDS,
+    UNKNOWN,
+    lasted,
+    moment,
+    money,
+    percent,
+    plural,
+    safe,
+    size,
+)
+from policies.affordable import describe
 from posology.errors import InvalidQuery
 from posology.evidence import level
 from posology.version import __version__
@@ -49,8 +60,6 @@ _STATIC: Mapping[str, str] = MappingProxyType(
 )
 #: hex digits of a file's digest in its address
 _DIGITS = 16
-#: seconds in which a time is shown in the next smaller unit
-_MINUTE, _HOUR = 60, 3_600
 
 
 def respond(template: str, status: int = 200, **values: Any) -> Response:
@@ -99,9 +108,10 @@ def _environment() -> Environment:
             "money": money,
             "when": when,
             "lasted": lasted,
-            "count": _count,
-            "percent": _percent,
-            "plural": _plural,
+            "count": "{:,}".format,
+            "percent": percent,
+            "plural": plural,
+            "sentence": _sentence,
             "size": size,
         }
     )
@@ -114,8 +124,13 @@ def _environment() -> Environment:
             "link": link,
             "warning": warning,
             "level": level,
+            "audit_lines": audit_lines,
+            "dose": describe,
+            "estimate_table": estimates,
+            "remaining": remaining,
         }
     )
+    made.globals["m"] = made.get_template("macros.html").module
     return made
 
 
@@ -124,38 +139,18 @@ def _shown(value: Any) -> Any:
     return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def when(moment: datetime | None) -> Markup:
+def when(at: datetime | None) -> Markup | str:
     """Return a time, UTC, to the second; a dash if there is none."""
-    if moment is None:
-        return Markup("–")
-    at = moment.astimezone(UTC)
+    if at is None:
+        return UNKNOWN
     return Markup('<time datetime="{}">{}</time>').format(
-        at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M:%S")
+        at.astimezone(UTC).isoformat(timespec="seconds"), moment(at, form=SECONDS)
     )
 
 
-def lasted(seconds: float | None) -> str:
-    """Return a duration in words; a dash if it is unknown."""
-    if seconds is None:
-        return "–"
-    if seconds < _MINUTE:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
-    whole = round(seconds)
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' if number != 1 else ''}"
-
-
-def _percent(share: float | Decimal | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
+def _sentence(text: str) -> str:
+    """Return a title with a capital, as pages have them."""
+    return text[:1].upper() + text[1:]
 
 
 def whole_number(given: str, field: str, *, most: int, least: int = 0) -> int:

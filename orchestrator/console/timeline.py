@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from orchestrator.rendering.forms.columns import Cell, Tone
 from posology.published.calls import AttemptOutput
 from posology.published.jobs import JobEvent, JobOutput
 
@@ -44,47 +44,36 @@ def _bar(one: AttemptOutput, begin: float, scale: float) -> Bar:
     return Bar(attempt=one, left=round(left, 2), width=round(width, 2), after=after)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """An event in words."""
-
-    at: datetime
-    text: str
-    #: whether something went wrong
-    bad: bool = False
-
-
-def steps(events: Sequence[JobEvent]) -> tuple[Step, ...]:
-    """Return events in words."""
-    return tuple(step(event) for event in events)
-
-
-def step(event: JobEvent) -> Step:
+def step(event: JobEvent) -> Cell:
     """Return an event in words; an unknown type by its name."""
     data = event.data
+
+    def cell(text: str, *, bad: bool = False) -> Cell:
+        return Cell(text=text, at=event.at, tone=Tone.BAD if bad else None)
+
     match event.type:
         case "state":
             state = str(data.get("state"))
-            return Step(at=event.at, text=state, bad=state in ("failed", "expired"))
+            return cell(state, bad=state in ("failed", "expired"))
         case "decided":
             parts = data.get("partitions")
             reads = f", {parts} partitions" if parts else ""
             calls = data.get("calls")
             most = f"{calls} call{'s'[: calls != 1]}"
             text = f"retrieved, and decided: {data.get('strategy')}{reads}, at most {most}"
-            return Step(at=event.at, text=text)
+            return cell(text)
         case "partition":
             failed = bool(data.get("failed"))
             said = "failed" if failed else "read"
-            return Step(at=event.at, text=f"partition {data.get('partition')} {said}", bad=failed)
+            return cell(f"partition {data.get('partition')} {said}", bad=failed)
         case "call" | "sent":
             outcome = data.get("outcome", "in a provider's batch")
             text = f"call {data.get('call')} ({data.get('stage')}), attempt {data.get('attempt')}: {outcome}"
-            return Step(at=event.at, text=text, bad=outcome in ("lost", "failed", "unusable"))
+            return cell(text, bad=outcome in ("lost", "failed", "unusable"))
         case "lost":
-            return Step(at=event.at, text=f"the worker of {data.get('unit')} was lost", bad=True)
+            return cell(f"the worker of {data.get('unit')} was lost", bad=True)
         case "evidence_changed":
             text = f"a cited passage has changed since: {data.get('kind')} {data.get('passage')}"
-            return Step(at=event.at, text=text, bad=True)
+            return cell(text, bad=True)
         case other:
-            return Step(at=event.at, text=other)
+            return cell(other)

@@ -27,13 +27,12 @@ from orchestrator.question.machine import task_of
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service
-from orchestrator.spending import balance_fields
+from orchestrator.spending import balance_outputs
 from orchestrator.training.paid.calls import REFUSED, buy_all
 from orchestrator.training.paid.run import Terms
 from posology.budget.ledger.journal import LedgerJournal
 from posology.errors import InputError
 from posology.llm.models.families import tier_of
-from posology.published.money import BalanceOutput
 from posology.store.keys import new_id
 from posology.version import __version__
 
@@ -132,20 +131,20 @@ def left(plan: Plan, folder: Folder) -> list[Item]:
     ]
 
 
-async def estimate(plan: Plan, folder: Folder, terms: Terms, found: Open) -> EvalEstimate:
+async def estimate(plan: Plan, folder: Folder, terms: Terms, resources: Open) -> EvalEstimate:
     """Estimate what is left to ask, by the prices and bounds of reservations. Nothing is spent.
 
     Raises:
         UnpricedModel: a model has no price.
     """
-    estimator = make_estimator(terms.settings, found.connections, found.service.compressors)
+    estimator = make_estimator(terms.settings, resources.connections, resources.service.compressors)
     todo = left(plan, folder)
     for item in todo:
         estimator.check(*item.request.models, tier=tier_of(item.request.tier))
 
     async def price(item: Item) -> Estimate | None:
         """Return the estimate of a question; ``None``: neither its model nor its vector costs anything."""
-        request, pipeline = _pinned(item, found), found.service.pipeline
+        request, pipeline = _pinned(item, resources), resources.service.pipeline
         before = await pipeline.unpaid(request.query, terms.tenant)
         if estimator.free(*request.models) and not before:
             return None
@@ -173,10 +172,7 @@ async def estimate(plan: Plan, folder: Folder, terms: Terms, found: Open) -> Eva
         worst_usd=dollars.worst,
         spent_usd=folder.calls.content.spent,
         cap_usd=terms.cap,
-        balances=tuple(
-            BalanceOutput(**balance_fields(terms.tenant, one))
-            for one in await found.budget.ledger.balances()
-        ),
+        balances=balance_outputs(terms.tenant, await resources.budget.ledger.balances()),
     )
 
 
@@ -184,7 +180,7 @@ async def ask_all(
     plan: Plan,
     folder: Folder,
     terms: Terms,
-    found: Open,
+    resources: Open,
     *,
     at_once: int,
     tick: Callable[[int], None] = lambda _: None,
@@ -198,7 +194,7 @@ async def ask_all(
         plan: the questions.
         folder: keeps calls and rows.
         terms: who pays, and the maximum cost of the folder's calls.
-        found: index, budget and connections.
+        resources: index, budget and connections.
         at_once: questions in work at the same time.
         tick: called with 1 for each question that has ended.
 
@@ -206,7 +202,7 @@ async def ask_all(
         PosologyError: an error that concerns all questions, such as a spent budget. Questions in progress have ended.
     """
     if folder.calls.content.begun is None:
-        folder.calls.write(found.begun)
+        folder.calls.write(resources.begun)
     _regrade(plan, folder)
     cap = terms.cap
     if cap is not None:
@@ -215,10 +211,10 @@ async def ask_all(
 
     async def ask(item: Item) -> None:
         kept = KeptCalls(folder.calls, item.key)
-        journal = LedgerJournal(found.budget.ledger, kept, cap=cap, run=run)
+        journal = LedgerJournal(resources.budget.ledger, kept, cap=cap, run=run)
         try:
-            report = await found.asked(item).ask(
-                _pinned(item, found), kept.account, journal, recall=kept.recall
+            report = await resources.asked(item).ask(
+                _pinned(item, resources), kept.account, journal, recall=kept.recall
             )
         except REFUSED as error:
             folder.rows.write(failed_row(item, error, kept.account))

@@ -94,7 +94,7 @@ class Simulated:
 
 
 def _gold_of(model: str, cases: Iterable[Case]) -> Mapping[str, Gold]:
-    found: dict[str, Gold] = {}
+    by_question: dict[str, Gold] = {}
     for case in cases:
         gold, question = case.gold, _words(str(case.fields["question"]))
         if gold.answerable and not gold.passages and not gold.answers:
@@ -102,11 +102,11 @@ def _gold_of(model: str, cases: Iterable[Case]) -> Mapping[str, Gold]:
                 f"{model} simulates a model from gold passages or accepted answers, and question {case.id} has neither: add "
                 "them to its gold, or choose another model"
             )
-        if found.setdefault(question, gold) != gold:
+        if by_question.setdefault(question, gold) != gold:
             raise InputError(
                 f"{model} cannot be asked question {case.id}: another one has the same words and a different gold"
             )
-    return found
+    return by_question
 
 
 def _spans(gold: Gold, passage: Passage) -> tuple[Sentence, ...]:

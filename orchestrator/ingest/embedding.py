@@ -208,29 +208,29 @@ def changed_of(
         yield _changed(records, index)
 
 
-def estimate_lines(found: IngestEstimate) -> Iterator[str]:
+def estimate_lines(estimate: IngestEstimate) -> Iterator[str]:
     """Yield an estimate as lines of text."""
     from orchestrator.rendering.words import money
 
-    calls = "1 call" if found.calls == 1 else f"{found.calls:,} calls"
+    calls = "1 call" if estimate.calls == 1 else f"{estimate.calls:,} calls"
     yield (
-        f"{found.passages:,} new or changed passages: {calls} to {found.embedder}, "
-        f"about {found.input:,} tokens; cached vectors are not bought again"
+        f"{estimate.passages:,} new or changed passages: {calls} to {estimate.embedder}, "
+        f"about {estimate.input:,} tokens; cached vectors are not bought again"
     )
-    if not found.dollars.worst:
+    if not estimate.dollars.worst:
         yield "no cost"
         return
-    yield f"{money(found.dollars.expected)} expected, {money(found.dollars.worst)} at worst"
-    for scope, amount in found.left:
-        yield f"{scope} budget of {found.tenant}: {money(amount)} remaining{_fits(found, amount)}"
-    if found.cap is not None:
-        yield f"--max-cost: {money(found.cap)}{_fits(found, found.cap)}"
+    yield f"{money(estimate.dollars.expected)} expected, {money(estimate.dollars.worst)} at worst"
+    for scope, amount in estimate.left:
+        yield f"{scope} budget of {estimate.tenant}: {money(amount)} remaining{_fits(estimate, amount)}"
+    if estimate.cap is not None:
+        yield f"--max-cost: {money(estimate.cap)}{_fits(estimate, estimate.cap)}"
 
 
-def _fits(found: IngestEstimate, amount: Decimal) -> str:
-    if amount >= found.dollars.worst:
+def _fits(estimate: IngestEstimate, amount: Decimal) -> str:
+    if amount >= estimate.dollars.worst:
         return ": covers the worst case"
-    if amount >= found.dollars.expected:
+    if amount >= estimate.dollars.expected:
         return ": covers the expected cost, not the worst case"
     return ": does not cover the expected cost; vectors bought until then are kept"
 
@@ -254,7 +254,7 @@ def _changed(records: Sequence[Record], index: Index | None) -> list[Record]:
 
 
 def _added(
-    found: IngestEstimate,
+    estimate: IngestEstimate,
     records: Sequence[Record],
     paid: OpenAIEmbedder,
     connections: Connections,
@@ -264,8 +264,8 @@ def _added(
 ) -> IngestEstimate:
     passages = [record.passage for record in records]
     texts = texts_of(passages, [split(passage.text) for passage in passages], given=given)
-    calls, prices = paid.missing(texts, tenant=found.tenant), connections.prices
-    tokens, dollars = 0, found.dollars
+    calls, prices = paid.missing(texts, tenant=estimate.tenant), connections.prices
+    tokens, dollars = 0, estimate.dollars
     for call in calls:
         bound = connections.bound(call)
         read = min(round(counting.text(call.messages, call.model)), bound)
@@ -276,9 +276,9 @@ def _added(
         dollars += Dollars(low=min(expected, worst), expected=min(expected, worst), worst=worst)
         tokens += read
     return replace(
-        found,
-        passages=found.passages + len(passages),
-        calls=found.calls + len(calls),
-        input=found.input + tokens,
+        estimate,
+        passages=estimate.passages + len(passages),
+        calls=estimate.calls + len(calls),
+        input=estimate.input + tokens,
         dollars=dollars,
     )

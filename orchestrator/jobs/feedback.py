@@ -102,14 +102,14 @@ def cell_of(decision: DecisionOutput, result: AskOutput, score: float) -> Cell |
 
 
 async def give(
-    store: JobStore, job: str, said: FeedbackRequest, *, tenant: str = DEFAULT_TENANT
+    store: JobStore, job: str, judgement: FeedbackRequest, *, tenant: str = DEFAULT_TENANT
 ) -> JobOutput:
     """Store a judgement of an answer; it replaces an earlier one.
 
     Args:
         store: the job store.
         job: id of the job.
-        said: the judgement.
+        judgement: of the answer.
         tenant: tenant of the job.
 
     Raises:
@@ -126,12 +126,12 @@ async def give(
     # the record no longer changes; it can only expire
     cell = None
     if found.decision is not None and found.result is not None:
-        cell = cell_of(found.decision, found.result, said.score)
+        cell = cell_of(found.decision, found.result, judgement.score)
     word = await store.run(
         "feedback",
         keys.prefix(tenant),
         job,
-        said.model_dump_json(),
+        judgement.model_dump_json(),
         json.dumps(asdict(cell)) if cell else "",
     )
     if word == "gone":

@@ -62,19 +62,19 @@ async def read(store: JobStore) -> Snapshot:
     Raises:
         StoreUnavailable: Redis is unreachable.
     """
-    found = Snapshot(workers=await live_workers(store))
-    found.queues = await queue_lengths(store)
+    snapshot = Snapshot(workers=await live_workers(store))
+    snapshot.queues = await queue_lengths(store)
     # in this order: a tenant is added to the other list before it leaves this one
     names = await tenants.listed(store)
     past = sorted(set(await tenants.past(store)) - set(names))
     for start in range(0, len(names), _AT_ONCE):
-        await _add(store, names[start : start + _AT_ONCE], found)
+        await _add(store, names[start : start + _AT_ONCE], snapshot)
     for start in range(0, len(past), _AT_ONCE):
-        await _add_past(store, past[start : start + _AT_ONCE], found)
+        await _add_past(store, past[start : start + _AT_ONCE], snapshot)
     near = await near_limits(store.redis, store.url, await spenders(store.redis, store.url))
-    found.near = Counter(one.scope for one in near)
-    found.webhooks = await backlog(store)
-    return found
+    snapshot.near = Counter(one.scope for one in near)
+    snapshot.webhooks = await backlog(store)
+    return snapshot
 
 
 async def queue_lengths(store: JobStore) -> dict[str, int]:
@@ -132,7 +132,7 @@ async def live_workers(store: JobStore) -> int:
         return int(await store.redis.zcount(keys.WORKERS, now - ALIVE, "+inf"))
 
 
-async def _add(store: JobStore, names: Sequence[str], found: Snapshot) -> None:
+async def _add(store: JobStore, names: Sequence[str], snapshot: Snapshot) -> None:
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
             for tenant in names:
@@ -143,19 +143,19 @@ async def _add(store: JobStore, names: Sequence[str], found: Snapshot) -> None:
                     pipe.zcard(f"{prefix}state:{state}")
             replies = iter(await pipe.execute())
     for _ in names:
-        found.counters.update({name: int(n) for name, n in next(replies).items()})
-        found.waiting += next(replies)
-        found.states.update({state: next(replies) for state in JobState})
+        snapshot.counters.update({name: int(n) for name, n in next(replies).items()})
+        snapshot.waiting += next(replies)
+        snapshot.states.update({state: next(replies) for state in JobState})
 
 
-async def _add_past(store: JobStore, names: Sequence[str], found: Snapshot) -> None:
+async def _add_past(store: JobStore, names: Sequence[str], snapshot: Snapshot) -> None:
     """The sums alone: a counter must not fall when a tenant's last record is forgotten."""
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
             for tenant in names:
                 pipe.hgetall(f"{keys.prefix(tenant)}metrics")
             for counters in await pipe.execute():
-                found.counters.update({name: int(n) for name, n in counters.items()})
+                snapshot.counters.update({name: int(n) for name, n in counters.items()})
 
 
 class JobsCollector(Collector):
@@ -170,30 +170,30 @@ class JobsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One family after the other."""
-        found = self._snapshot
+        snapshot = self._snapshot
         yield GaugeMetricFamily(
-            "posology_store_up", "Whether Redis answered.", value=0 if found is None else 1
+            "posology_store_up", "Whether Redis answered.", value=0 if snapshot is None else 1
         )
-        if found is None:
+        if snapshot is None:
             return
         yield GaugeMetricFamily(
-            "posology_workers", "Workers that told of themselves lately.", value=found.workers
+            "posology_workers", "Workers that told of themselves lately.", value=snapshot.workers
         )
         states = GaugeMetricFamily(
             "posology_jobs", "Jobs whose records are kept, by state.", labels=["state"]
         )
         for state in JobState:
-            states.add_metric([state.value], found.states[state])
+            states.add_metric([state.value], snapshot.states[state])
         yield states
         yield GaugeMetricFamily(
             "posology_jobs_waiting",
             "Jobs that wait for a place at the broker, at most: some may have been cancelled.",
-            value=found.waiting,
+            value=snapshot.waiting,
         )
         queues = GaugeMetricFamily(
             "posology_queue_messages", "Messages at the broker, by queue.", labels=["queue"]
         )
-        for queue, length in found.queues.items():
+        for queue, length in snapshot.queues.items():
             queues.add_metric([queue], length)
         yield queues
         near = GaugeMetricFamily(
@@ -202,36 +202,36 @@ class JobsCollector(Collector):
             labels=["scope"],
         )
         for scope in WINDOWS:
-            near.add_metric([scope.value], found.near[scope])
+            near.add_metric([scope.value], snapshot.near[scope])
         yield near
-        yield from _webhooks(found)
-        yield from _attempts(found.counters)
-        yield _latency(found.counters)
+        yield from _webhooks(snapshot)
+        yield from _attempts(snapshot.counters)
+        yield _latency(snapshot.counters)
 
 
-def _webhooks(found: Snapshot) -> Iterator[Metric]:
+def _webhooks(snapshot: Snapshot) -> Iterator[Metric]:
     attempts = CounterMetricFamily(
         "posology_webhook_attempts",
         "Attempts to deliver messages of webhooks, by outcome.",
         labels=["outcome"],
     )
     for outcome in ("delivered", "failed"):
-        attempts.add_metric([outcome], found.counters[f"webhooks|{outcome}"])
+        attempts.add_metric([outcome], snapshot.counters[f"webhooks|{outcome}"])
     yield attempts
     yield CounterMetricFamily(
         "posology_webhook_messages_given_up",
         "Messages of webhooks that were given up.",
-        value=found.counters["webhooks|given_up"],
+        value=snapshot.counters["webhooks|given_up"],
     )
     yield GaugeMetricFamily(
         "posology_webhook_messages_pending",
         "Messages of webhooks that are to be delivered.",
-        value=found.webhooks.pending,
+        value=snapshot.webhooks.pending,
     )
     yield GaugeMetricFamily(
         "posology_webhook_oldest_seconds",
         "Seconds for which the oldest message waits, without those of paused endpoints.",
-        value=found.webhooks.oldest,
+        value=snapshot.webhooks.oldest,
     )
 
 

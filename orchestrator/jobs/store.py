@@ -138,7 +138,7 @@ class JobStore:
         least = Decimal(0) if batch is not None else self.admission.least_of(request)
         job = keys.new_id("job")
         await tenants.enlist(self, tenant)
-        said, found, *rest = await self.run(
+        verdict, subject, *rest = await self.run(
             "submit",
             prefix,
             job,
@@ -153,20 +153,20 @@ class JobStore:
             self.room.stored,
         )
         with events.refusals(tenant=tenant, batch=batch, row=row, model=model):
-            raise_if_full([said, found, *rest], tenant)
-            if said == "refused":
-                raise_if_not_admitted([found, *rest], model, least, tenant)
-        if said == "conflict":
+            raise_if_full([verdict, subject, *rest], tenant)
+            if verdict == "refused":
+                raise_if_not_admitted([subject, *rest], model, least, tenant)
+        if verdict == "conflict":
             raise IdempotencyConflict(
-                f"the idempotency key {key!r} was used for another request, job {found}: use a new key",
-                job=found,
+                f"the idempotency key {key!r} was used for another request, job {subject}: use a new key",
+                job=subject,
             )
-        if said == "gone":
-            raise BatchNotFound(f"there is no batch {found}, or it has expired", batch=found)
-        if said == "cancelled":
-            raise BatchCancelled(f"batch {found} was cancelled", batch=found)
+        if verdict == "gone":
+            raise BatchNotFound(f"there is no batch {subject}, or it has expired", batch=subject)
+        if verdict == "cancelled":
+            raise BatchCancelled(f"batch {subject} was cancelled", batch=subject)
         # the reply to a script may be lost and the script repeated: our own id then exists already
-        created = said == "created" or found == job
+        created = verdict == "created" or subject == job
         if created:
             asked = {
                 "batch": batch,
@@ -174,9 +174,9 @@ class JobStore:
                 "model": model,
                 **events.question(request.question),
             }
-            events.note("job submitted", tenant=tenant, job=found, **asked)
+            events.note("job submitted", tenant=tenant, job=subject, **asked)
             await tenants.wake(self, tenant)
-        return Submitted(job=found, created=created)
+        return Submitted(job=subject, created=created)
 
     async def get(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """A job as it is now.

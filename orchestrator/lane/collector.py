@@ -219,19 +219,19 @@ class Collector:
         options, rows = self._options, await self._records.rows(batch.id)
         # the clock of the records tells ages: its time of day may be another than the provider's, and may have been put back
         since = min([time.time() - batch.age, *(float(row["started"]) for row in rows.values())])
-        found = await endpoint.find(
+        finding = await endpoint.find(
             batch.id,
             model=batch.model,
             ids=frozenset(rows),
             since=datetime.fromtimestamp(since, UTC),
             known=await self._records.known(),
         )
-        ids = self._ids | {"lane_batch": batch.id, "provider_batch": found.batch}
-        if found.batch is not None:
-            await self._records.note(batch, seconds=1.0, state="sent", provider_batch=found.batch)
+        ids = self._ids | {"lane_batch": batch.id, "provider_batch": finding.batch}
+        if finding.batch is not None:
+            await self._records.note(batch, seconds=1.0, state="sent", provider_batch=finding.batch)
             note("batch found", **ids)
             return False
-        if found.sure and batch.age > options.lease + options.grace:
+        if finding.sure and batch.age > options.lease + options.grace:
             await self._records.undo(batch.id)
             note("batch was not created", **ids)
             return False

@@ -154,10 +154,10 @@ async def _afterwards(call: Call, complete: Complete, patience: Patience) -> Com
         JobError: the job ended meanwhile.
         StoreUnavailable: it cannot be paid for, and no answer recorded.
     """
-    said: Completion | None = None
+    completion: Completion | None = None
     with move_on_after(patience.seconds() if patience.seconds else None):
         try:
-            said = await complete(call)
+            completion = await complete(call)
         except HeadroomReserved:
             if patience.requeued:
                 raise
@@ -170,9 +170,9 @@ async def _afterwards(call: Call, complete: Complete, patience: Patience) -> Com
         except PosologyError:
             # a deadline, too: the first answer is paid for, and a job past its end still takes it
             return Repair.FAILED
-    if said is None:
+    if completion is None:
         return Repair.FAILED
-    return Repair.REFUSED if said.finish is Finish.FILTERED else said
+    return Repair.REFUSED if completion.finish is Finish.FILTERED else completion
 
 
 async def _repaired(

@@ -123,10 +123,10 @@ class Changes:
         return known
 
     def _changes(
-        self, one: Cited, now: Passage | None, before: Passage | None, out: AskOutput
+        self, reference: Cited, now: Passage | None, before: Passage | None, out: AskOutput
     ) -> Iterator[EvidenceChange]:
-        name = one.source.id
-        given: dict[str, Any] = {"passage": name, "title": one.source.title}
+        name = reference.source.id
+        given: dict[str, Any] = {"passage": name, "title": reference.source.title}
 
         def since(changed: Callable[[Passage | None], bool]) -> dict[str, Any]:
             return self._since(name, out, changed)
@@ -135,11 +135,11 @@ class Changes:
             yield EvidenceChange(
                 **given,
                 kind=ChangeKind.REMOVED,
-                lost_quotes=one.quotes,
+                lost_quotes=reference.quotes,
                 **since(lambda p: p is None),
             )
             return
-        for flag in _news(one.source, now):
+        for flag in _news(reference.source, now):
             yield EvidenceChange(
                 **given,
                 kind=_KINDS[flag.kind],
@@ -148,15 +148,15 @@ class Changes:
                 date=flag.date,
                 **since(partial(_carries, flag)),
             )
-        if _replaced(one, now, before):
-            standing = tuple(quote for quote in one.quotes if quote in now.text)
+        if _replaced(reference, now, before):
+            standing = tuple(quote for quote in reference.quotes if quote in now.text)
             yield EvidenceChange(
                 **given,
                 kind=ChangeKind.REPLACED,
                 digest=_digest(now),
                 standing_quotes=standing,
-                lost_quotes=tuple(quote for quote in one.quotes if quote not in standing),
-                **since(lambda p: p is None or _replaced(one, p, before)),
+                lost_quotes=tuple(quote for quote in reference.quotes if quote not in standing),
+                **since(lambda p: p is None or _replaced(reference, p, before)),
             )
 
     def _since(

@@ -209,12 +209,12 @@ class Decider:
         Raises:
             PromptsMismatch: those templates are not loaded here.
         """
-        found = {"policy": policy.version}
-        found |= {f"policy {name}": version for name, version in policy.parts.items()}
+        versions = {"policy": policy.version}
+        versions |= {f"policy {name}": version for name, version in policy.parts.items()}
         if index is not None:
-            found["index"] = index
+            versions["index"] = index
         if prices is not None:
-            found["prices"] = prices
+            versions["prices"] = prices
         named = PROMPTS if partitions == "extract" else ANSWERING
         prompts = tuple(form(name, quotes) for name in named)
         prompts += (REPAIR,) * repairs + (JUDGE,) * judged
@@ -224,11 +224,11 @@ class Decider:
             decision.dose.compressor if compresses else decision.features.get("saving.compressor")
         )
         if compresses or name is not None:
-            found["compressor"] = self._compressors.version(name)
+            versions["compressor"] = self._compressors.version(name)
             prompts += self._compressors.prompts(name)
         if own is not None:
-            found[OWN_PROMPTS] = own
-        return found | {f"prompt {name}": digest for name, digest in _digests(prompts, own)}
+            versions[OWN_PROMPTS] = own
+        return versions | {f"prompt {name}": digest for name, digest in _digests(prompts, own)}
 
     def _saving(
         self, request: Request, retrieval: Retrieval

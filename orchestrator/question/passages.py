@@ -66,15 +66,15 @@ def nearest(found: Retrieved, query: NDArray[np.float32]) -> int:
     return int((vectors @ query).argmax()) if 0 < len(vectors) == len(found.sentences) else 0
 
 
-def passage_output(found: Retrieved, *, index: str) -> PassageOutput:
+def passage_output(retrieved: Retrieved, *, index: str) -> PassageOutput:
     """Return the published form of a passage, with its text and sentences.
 
     Args:
-        found: the passage.
+        retrieved: the passage, with its sentences.
         index: name and version of its index.
     """
-    passage = found.passage
-    roles = found.roles or [None] * len(found.sentences)
+    passage = retrieved.passage
+    roles = retrieved.roles or [None] * len(retrieved.sentences)
     return PassageOutput(
         passage=Source.of(passage),
         text=passage.text,
@@ -84,7 +84,7 @@ def passage_output(found: Retrieved, *, index: str) -> PassageOutput:
         index=index,
         sentences=tuple(
             SentenceOutput(start=sentence.start, end=sentence.end, role=role)
-            for sentence, role in zip(found.sentences, roles, strict=True)
+            for sentence, role in zip(retrieved.sentences, roles, strict=True)
         ),
     )
 

@@ -150,36 +150,36 @@ def answer_output(
     )
 
 
-def _support(found: Support) -> SupportOutput:
+def _support(support: Support) -> SupportOutput:
     return SupportOutput(
-        judge=found.judge,
+        judge=support.judge,
         sentences=tuple(
             SentenceSupportOutput(
-                start=one.start,
-                end=one.end,
-                backing=one.backing,
-                probability=one.probability,
-                evidence=one.citations,
-                failed=one.failed,
+                start=sentence.start,
+                end=sentence.end,
+                backing=sentence.backing,
+                probability=sentence.probability,
+                evidence=sentence.citations,
+                failed=sentence.failed,
                 differences=tuple(
                     DifferenceOutput(
                         rule=each.rule, said=each.said, quoted=each.quoted, words=str(each)
                     )
-                    for each in one.differences
+                    for each in sentence.differences
                 ),
                 refused=tuple(
                     RefusedQuote(
                         passage=each.passage_id, start=each.start, end=each.end, quote=each.quote
                     )
-                    for each in one.refused
+                    for each in sentence.refused
                 ),
-                disagrees=one.disagrees,
+                disagrees=sentence.disagrees,
             )
-            for one in found.sentences
+            for sentence in support.sentences
         ),
-        unsupported=found.unsupported,
-        removed=found.removed,
-        repair=found.repair,
+        unsupported=support.unsupported,
+        removed=support.removed,
+        repair=support.repair,
     )
 
 

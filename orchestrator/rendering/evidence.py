@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 from orchestrator.rendering.kinds import Format
 from orchestrator.rendering.markdown import escaped
@@ -70,7 +71,7 @@ def table(columns: Iterable[str], rows: Iterable[Row], form: Format, *, header: 
     writer = csv.writer(written, lineterminator="\r\n")
     if header:
         writer.writerow(names)
-    writer.writerows([_inert(cell) for cell in row] for row in rows)
+    writer.writerows(map(csv_cells, rows))
     return written.getvalue()
 
 
@@ -97,7 +98,14 @@ def _text(cell: Cell) -> str:
     return "" if cell is None else " ".join(safe(str(cell)).split())
 
 
-def _inert(cell: Cell) -> Cell:
+def csv_cells(row: Iterable[object]) -> list[object]:
+    """Return the cells of a row for CSV: one line each and inert in spreadsheets; an amount has all of its digits."""
+    return [_inert(cell) for cell in row]
+
+
+def _inert(cell: object) -> object:
+    if isinstance(cell, Decimal):
+        return f"{cell:f}"
     if not isinstance(cell, str):
         return cell
     text = _text(cell)

@@ -1,4 +1,4 @@
-"""External text made safe, and facts of answers in words.
+"""External text made safe, figures in words, and facts of answers in words.
 
 All external text (questions, passages, replies) is sanitised: terminals obey control characters, and literature
 files may contain any.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 #: the reading direction
 _UNSEEN = ("Cc", "Cs", "Cf")
 _SEPARATORS = ("Zl", "Zp")
+#: text where there is no value
+UNKNOWN = "–"
+#: forms of times
+MINUTES, SECONDS = "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"
+#: seconds in which a time is shown in the next smaller unit
+_MINUTE, _HOUR = 60, 3_600
 
 
 def safe(text: str) -> str:
@@ -41,7 +48,35 @@ def money(cost: Decimal | None) -> str:
         return "unknown"
     if cost == 0:
         return "$0"
-    return f"${cost:.6f}" if cost < Decimal("0.01") else f"${cost:.4f}"
+    sign, amount = "−" if cost < 0 else "", abs(cost)
+    return f"{sign}${amount:.6f}" if amount < Decimal("0.01") else f"{sign}${amount:,.4f}"
+
+
+def percent(share: float | Decimal | None) -> str:
+    """Format a share in whole percent."""
+    return UNKNOWN if share is None else f"{share:.0%}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
+
+
+def moment(at: datetime | None, *, form: str = MINUTES) -> str:
+    """Format a time, UTC."""
+    return UNKNOWN if at is None else at.astimezone(UTC).strftime(form)
+
+
+def lasted(seconds: float | None) -> str:
+    """Return a duration in words."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < _MINUTE:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
 
 
 def size(count: int) -> str:

@@ -249,8 +249,8 @@ class Fields(BaseModel):
     api_key: SecretStr | None = Field(default=None, alias="POSOLOGY_API_KEY")
     """API key of a tenant, with which `posology mcp --url` asks a service elsewhere. Default: none."""
     uploads: str | None = Field(default=None, alias="POSOLOGY_UPLOADS")
-    """Folder of files that tenants upload and of their tables, shared by the API and the process that ingests and reads them.
-    Default: none; the API takes no files and no tables."""
+    """Folder or address in object storage (`s3://bucket/uploads`) of files that tenants upload and of their tables, for the API
+    and the process that ingests and reads them. Default: none; the API takes no files and no tables."""
     open_uploads: bool = Field(default=False, alias="POSOLOGY_OPEN_UPLOADS")
     """Whether an API without keys takes files from programs of its own machine. Default: false."""
     upload_mib: int = Field(default=512, ge=1, le=10**6, alias="POSOLOGY_UPLOAD_MIB")

@@ -40,7 +40,7 @@ def origins(settings: Settings) -> tuple[Origin, ...]:
     by_key = {row.key_variable: row.name for row in PROVIDERS.values()}
     by_url = {row.url_variable: row.name for row in PROVIDERS.values()}
     by_more = {variable: row.name for row in PROVIDERS.values() for variable in row.more}
-    found = []
+    entries = []
     for name, key in known_keys().items():
         names = [key.variable]
         if name in Settings.model_fields:
@@ -62,7 +62,7 @@ def origins(settings: Settings) -> tuple[Origin, ...]:
         elif name == "index" and value is not None:
             source = "folder"
         text = None if value is None or key.secret else str(value)
-        found.append(
+        entries.append(
             Origin(name=name, variable=key.variable, value=text, secret=key.secret, source=source)
         )
-    return tuple(found)
+    return tuple(entries)

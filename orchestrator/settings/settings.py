@@ -105,21 +105,21 @@ class Settings(Fields):
         Raises:
             ConfigurationError: a stored key cannot be read.
         """
-        found = {"POSOLOGY_CONFIG": OFF}
+        variables = {"POSOLOGY_CONFIG": OFF}
         for name in self.model_fields_set:
             value, field = getattr(self, name), type(self).model_fields[name]
             if value is None and field.default is None:
                 continue
             text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-            found[field.alias or name] = "off" if value is None else text
+            variables[field.alias or name] = "off" if value is None else text
         for row in PROVIDERS.values():
             known = self.credentials(row.name)
             if row.key_variable and known.api_key:
-                found[row.key_variable] = known.api_key.get_secret_value()
+                variables[row.key_variable] = known.api_key.get_secret_value()
             if row.url_variable and known.base_url:
-                found[row.url_variable] = known.base_url
-            found |= known.more
-        return found
+                variables[row.url_variable] = known.base_url
+            variables |= known.more
+        return variables
 
     @property
     def known_hosts(self) -> tuple[str, ...]:

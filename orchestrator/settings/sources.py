@@ -75,10 +75,10 @@ def keys_of(fields: Mapping[str, FieldInfo]) -> Mapping[str, Key]:
     Args:
         fields: fields of the settings by name.
     """
-    found = {}
+    keys = {}
     for name, field in fields.items():
         kinds = set(get_args(field.annotation)) or {field.annotation}
-        found[name] = Key(
+        keys[name] = Key(
             variable=field.alias or name,
             secret=SecretStr in kinds,
             bare=bool(kinds & {int, float, bool}) and str not in kinds,
@@ -86,9 +86,9 @@ def keys_of(fields: Mapping[str, FieldInfo]) -> Mapping[str, Key]:
         )
     for row in PROVIDERS.values():
         if row.key_variable:
-            found[row.key_variable.lower()] = Key(variable=row.key_variable, secret=True, own=True)
+            keys[row.key_variable.lower()] = Key(variable=row.key_variable, secret=True, own=True)
         if row.url_variable:
-            found[row.url_variable.lower()] = Key(variable=row.url_variable, own=True)
+            keys[row.url_variable.lower()] = Key(variable=row.url_variable, own=True)
         for name in row.more:
-            found.setdefault(name.lower(), Key(variable=name, own=True))
-    return found
+            keys.setdefault(name.lower(), Key(variable=name, own=True))
+    return keys

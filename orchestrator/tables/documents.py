@@ -43,7 +43,7 @@ def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Paper
     """
     given = list(paths)
     check(given)
-    found: dict[str, dict[str, Passage]] = {}
+    articles: dict[str, dict[str, Passage]] = {}
     bad: list[str] = []
     retracted: set[str] = set()
     own = {path.resolve() for path in without}
@@ -53,14 +53,14 @@ def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Paper
         for item in (file,) if isinstance(file, BadFile) else read(file):
             match item:
                 case Record(passage=passage):
-                    parts = found.setdefault(passage.parent or passage.id, {})
+                    parts = articles.setdefault(passage.parent or passage.id, {})
                     # an article that two files have is read once
                     parts.setdefault(passage.id, passage)
                 case Notice(kind=NoticeKind.RETRACTION):
                     retracted.add(item.target)
                 case BadFile() | BadRecord():
                     bad.append(str(item))
-    documents = tuple(Document.of(tuple(parts.values())) for parts in found.values())
+    documents = tuple(Document.of(tuple(parts.values())) for parts in articles.values())
     return Papers(
         documents=documents,
         bad=tuple(bad),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator.training.paid.rows import Failed, Format, Paid, Row, RowFile, Start, open_rows
+from orchestrator.training.paid.rows import Failed, Format, Paid, Row, Rows, Start, open_rows
 from posology.types import Finish
 
 
@@ -58,12 +58,13 @@ class Replies(Paid):
                 self.add_failure(row)
 
 
-RunFile: TypeAlias = RowFile[Replies]
-_FORMAT = Format(
+RunFile: TypeAlias = Rows[Replies]
+#: format of its rows
+REPLIES = Format(
     parse=_line.validate_json,
     empty=Replies,
     add=Replies.add,
     mismatch="not a run file of `posology table`",
 )
 #: opens a file to append to it, see :func:`orchestrator.training.paid.rows.open_rows`
-open_run = partial(open_rows, form=_FORMAT)
+open_run = partial(open_rows, form=REPLIES)

@@ -105,7 +105,7 @@ class Tabulation(PaidRun[Replies, Document]):
             return _completion(known, call)
         bought = await buyer(call)
         completion = bought.completion
-        self.file.write(
+        await self.file.keep(
             Replied(
                 call=key,
                 document=document.id,
@@ -162,21 +162,21 @@ class Wanted:
             estimate: price of the run.
             judge: returns what judges values beside their quotes; ``None``: rules alone decide.
         """
-        found: list[tuple[TableRow, str | None]] = []
+        rows: list[tuple[TableRow, str | None]] = []
         for document in self.papers.documents:
             try:
                 row = await self.reading(document, partial(_recalled, file))
             except _Unanswered as error:
                 failed = file.content.failures.get(error.call)
                 reason = f"{failed.error}: {failed.message}" if failed else "its call was not made"
-                found.append((unread(self.reading.fields, document), reason))
+                rows.append((unread(self.reading.fields, document), reason))
             else:
-                found.append((await to_thread.run_sync(judged, row, judge), None))
+                rows.append((await to_thread.run_sync(judged, row, judge), None))
         return table_output(
             self.reading,
             tuple(
                 row_output(row, retracted=row.document.id in self.papers.retracted, error=error)
-                for row, error in found
+                for row, error in rows
             ),
             left_out=self.papers.bad,
             estimate=estimate,

@@ -86,8 +86,10 @@ class Stored:
     ) -> list[Encoded]:
         """Return encodings in order; new ones are made in batches of like lengths."""
         keys = [self._key(*pair, codec) for pair in zip(passages, sentences, strict=True)]
-        found = {key: _unpacked(one) for key in keys if (one := self._kept.get(key)) is not None}
-        new = {key: place for place, key in enumerate(keys) if key not in found}
+        encodings = {
+            key: _unpacked(one) for key in keys if (one := self._kept.get(key)) is not None
+        }
+        new = {key: place for place, key in enumerate(keys) if key not in encodings}
         places = sorted(new.values(), key=lambda place: len(passages[place].text))
         for start in range(0, len(places), BATCH):
             batch = places[start : start + BATCH]
@@ -96,8 +98,8 @@ class Stored:
             )
             packed = [(keys[i], _packed(one)) for i, one in zip(batch, encoded, strict=True)]
             self._kept.put(*packed)
-            found.update((key, _unpacked(value)) for key, value in packed)
-        return [found[key] for key in keys]
+            encodings.update((key, _unpacked(value)) for key, value in packed)
+        return [encodings[key] for key in keys]
 
     def _key(
         self, passage: Passage, sentences: Sequence[Sentence], codec: TokenCodec | None

@@ -141,7 +141,7 @@ class Outbox:
         self,
         tenant: str,
         due: Due,
-        said: str,
+        outcome: str,
         *,
         delay: float,
         status: int | None,
@@ -153,7 +153,7 @@ class Outbox:
         Args:
             tenant: name of the tenant.
             due: the message.
-            said: ``delivered``, ``again``, ``failed`` (given up), ``gone`` (the endpoint wants no more) or ``unknown``
+            outcome: ``delivered``, ``again``, ``failed`` (given up), ``gone`` (the endpoint wants no more) or ``unknown``
                 (not tried, and no fault of the endpoint).
             delay: seconds until the next attempt.
             status: HTTP status; ``None``: no response.
@@ -169,7 +169,7 @@ class Outbox:
             due.endpoint.id,
             due.subject,
             due.message,
-            said,
+            outcome,
             int(delay * 1000),
             "" if status is None else status,
             error,

@@ -202,12 +202,13 @@ def s3_options(
 
 
 @contextmanager
-def storage_errors(uri: str, *, route: str = "") -> Iterator[None]:
+def storage_errors(uri: str, *, route: str = "", what: str = "index") -> Iterator[None]:
     """Raise errors of object storage in the block as :func:`fault` translates them.
 
     Args:
         uri: the address.
         route: the proxy that requests go through, for the message.
+        what: name of what is stored there.
     """
     try:
         yield
@@ -215,28 +216,31 @@ def storage_errors(uri: str, *, route: str = "") -> Iterator[None]:
         # some of obstore's errors have their own base class, and a missing object is Python's FileNotFoundError
         if not (isinstance(error, OSError) or type(error).__module__.startswith("obstore")):
             raise
-        raise fault(error, uri, route=route) from None
+        raise fault(error, uri, route=route, what=what) from None
 
 
-def fault(error: Exception, uri: str, *, route: str = "") -> IndexFault | ConfigurationError:
+def fault(
+    error: Exception, uri: str, *, route: str = "", what: str = "index"
+) -> IndexFault | ConfigurationError:
     """Return an error of object storage without its original message, which may hold keys.
 
     Args:
         error: from obstore or LanceDB.
         uri: the address.
         route: the proxy that requests go through, for the message.
+        what: name of what is stored there.
     """
     text = f"{type(error).__name__} {error}"
-    for number, (pattern, what) in enumerate(_ADVICE):
+    for number, (pattern, advice) in enumerate(_ADVICE):
         if re.search(pattern, text):
             if number == 0:
-                return ConfigurationError(f"the index at {uri} cannot be opened: {what}")
-            by = route if what is _UNREACHABLE else ""
+                return ConfigurationError(f"the {what} at {uri} cannot be opened: {advice}")
+            by = route if advice is _UNREACHABLE else ""
             return IndexFault(
-                f"the index at {uri} cannot be read or written{by}: {what}", index=uri
+                f"the {what} at {uri} cannot be read or written{by}: {advice}", index=uri
             )
+    rebuild = ", and build a new index if objects of it are missing" if what == "index" else ""
     return IndexFault(
-        f"the index at {uri} cannot be read or written ({type(error).__name__}): check that the bucket exists, "
-        "and build a new index if objects of it are missing",
+        f"the {what} at {uri} cannot be read or written ({type(error).__name__}): check that the bucket exists{rebuild}",
         index=uri,
     )

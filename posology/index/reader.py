@@ -242,7 +242,7 @@ class Reader:
         files = applied_files(self.connection, self.uri)
         newest = self._view_of(self._open())
         with translated(self.uri):
-            kind, found = vector_index(self._reading), built(self._reading)
+            kind, approximate = vector_index(self._reading), built(self._reading)
         return IndexInfo(
             uri=self.uri,
             version=view.version,
@@ -254,9 +254,9 @@ class Reader:
             splitter=self.meta.splitter,
             created=self.meta.created,
             vector_index=kind,
-            recall=None if found is None else found.recall,
-            probes=None if found is None else found.probes,
-            partitions=None if found is None else found.partitions,
+            recall=None if approximate is None else approximate.recall,
+            probes=None if approximate is None else approximate.probes,
+            partitions=None if approximate is None else approximate.partitions,
             annotator=self.meta.annotator,
             codec=self.meta.codec,
             published=known[-1].at.isoformat(timespec="seconds") if known else None,

@@ -24,7 +24,7 @@ from posology.llm.models.effort import larger_bound
 from posology.llm.models.names import parse
 from posology.llm.models.reasoning import after_reasoning
 from posology.seams import Complete
-from posology.text.repeats import loops
+from posology.text.repeats import endless, loops
 from posology.types import Call, Completion, Finish, Message, Role
 
 #: maximum characters of the error text in a repair
@@ -190,7 +190,7 @@ def _only_object(text: str) -> str:
     An object that breaks ends the search: what is inside it must
     not be taken for the reply.
     """
-    found: str | None = None
+    first: str | None = None
     at = text.find("{")
     while at >= 0:
         if prose := _PROSE.match(text, at):
@@ -203,16 +203,16 @@ def _only_object(text: str) -> str:
                 text, at = mended, 0
                 continue
             raise BadStructure(
-                "holds more than one JSON object" if found else f"is not valid JSON: {error}"
+                "holds more than one JSON object" if first else f"is not valid JSON: {error}"
             ) from None
         one = json.dumps(value)
-        if found not in (None, one):
+        if first not in (None, one):
             raise BadStructure("holds more than one JSON object")
-        found = one
+        first = one
         at = text.find("{", end)
-    if found is None:
+    if first is None:
         raise BadStructure("holds no JSON object")
-    return found
+    return first
 
 
 def _without_comma(found: re.Match[str]) -> str:
@@ -312,11 +312,8 @@ def _fills_window(call: Call, completion: Completion) -> bool:
 
 
 def _cut(call: Call, completion: Completion, more: str = "") -> UnusableReply:
-    if not more and loops(completion.text):
-        said = (
-            f"truncated at {call.max_tokens} output tokens, since it repeats itself: a larger bound does not help; "
-            "use another model, or reword the question"
-        )
+    if not more and (endless(completion.text) or loops(completion.text)):
+        said = "the reply repeats itself without an end, and was cut: use another model, or reword the question"
         return _unusable(TruncatedReply, call, completion, said)
     reasoning = 0 if completion.usage is None else completion.usage.reasoning
     spent = f", {reasoning} of them for reasoning" if reasoning else ", reasoning included"

@@ -59,7 +59,7 @@ class PairModel:
         self, inputs: Sequence[Pair], outputs: Sequence[str]
     ) -> list[tuple[NDArray[np.float32], ...]]:
         """Return outputs of the model for each input, batched by length; those of tokens with padding. Blocking."""
-        found: dict[int, tuple[NDArray[np.float32], ...]] = {}
+        results: dict[int, tuple[NDArray[np.float32], ...]] = {}
         lengths = [len(one.ids) for one in inputs]
         for batch in batches(lengths, budget=TOKENS, limit=LIMIT, few_shapes=False):
             checkpoint()
@@ -72,5 +72,5 @@ class PairModel:
             with self._turn:
                 arrays = self._session.run(list(outputs), feed)
             for row, i in enumerate(batch.items):
-                found[i] = tuple(array[row].copy() for array in arrays)
-        return [found[i] for i in range(len(inputs))]
+                results[i] = tuple(array[row].copy() for array in arrays)
+        return [results[i] for i in range(len(inputs))]

@@ -42,6 +42,8 @@ SWEEP, TIDY, BATCHES = TURNS = (
 WAKE = "posology:wake"
 #: worker processes by their last heartbeat, milliseconds
 WORKERS = "posology:workers"
+#: processes that ingest uploads and read tables, by their last heartbeat, milliseconds
+READERS = "posology:readers"
 #: time of the last sweep, milliseconds
 SWEPT = "posology:swept"
 #: present while an expired lease is ignored; since when, milliseconds

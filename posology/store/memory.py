@@ -104,7 +104,7 @@ class SqliteMemory:
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the values of the keys that are present."""
-        found: dict[bytes, bytes] = {}
+        values: dict[bytes, bytes] = {}
         damaged = []
         try:
             connection = self._own()
@@ -112,14 +112,14 @@ class SqliteMemory:
                 read = _READ.format(",".join("?" * len(batch)))
                 for key, value, made in connection.execute(read, batch):
                     if _sound(key, value, made):
-                        found[key] = value
+                        values[key] = value
                     else:
                         damaged.append((key, value, made))
         except _FAULTS as error:
             self._complain("read", error)
         if damaged:
             self._remove(damaged)
-        return found
+        return values
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
         """Store values; present keys keep theirs."""

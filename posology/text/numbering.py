@@ -92,7 +92,7 @@ def places(given: str) -> tuple[Place, ...]:
     """
     if len(given) > _LONGEST:
         return ()
-    found: list[Place] = []
+    named: list[Place] = []
     for part in _PARTS.split(given):
         match = _NAME.fullmatch(part.strip().strip("[]() "))
         if match is None:
@@ -103,10 +103,10 @@ def places(given: str) -> tuple[Place, ...]:
         until = int(last or short or first)
         if not int(first) <= until < int(first) + LONGEST_RANGE:
             return ()
-        found += [
+        named += [
             Place(passage=int(passage) - 1, sentence=at - 1) for at in range(int(first), until + 1)
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(named))
 
 
 def without_lead(text: str, names: Collection[str]) -> str:

@@ -203,21 +203,21 @@ def _fault(claim: Claimed, place: _Attributed, texts: Mapping[str, str]) -> Faul
 def _attribute(claim: Claimed, texts: Mapping[str, str]) -> _Attributed:
     named = claim.passage_id
     if named is not None and named in texts:
-        found = locate(claim.quote, texts[named])
-        if isinstance(found, Span):
-            return _Attributed(found=_cite(named, found, texts))
-        if found is not DropReason.NOT_FOUND:
-            return _Attributed(found=found)
+        located = locate(claim.quote, texts[named])
+        if isinstance(located, Span):
+            return _Attributed(found=_cite(named, located, texts))
+        if located is not DropReason.NOT_FOUND:
+            return _Attributed(found=located)
     reasons: list[DropReason] = []
     places: list[tuple[str, Span]] = []
     for passage_id, text in texts.items():
         if passage_id == named:
             continue
-        found = locate(claim.quote, text)
-        if isinstance(found, Span):
-            places.append((passage_id, found))
-        elif found is not DropReason.NOT_FOUND:
-            reasons.append(found)
+        located = locate(claim.quote, text)
+        if isinstance(located, Span):
+            places.append((passage_id, located))
+        elif located is not DropReason.NOT_FOUND:
+            reasons.append(located)
     elsewhere = None if reasons and not places else tuple(passage_id for passage_id, _ in places)
     if places and (named is None or len(places) == 1):
         passage_id, span = places[0]

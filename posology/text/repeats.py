@@ -20,9 +20,9 @@ _ROUNDS = 3
 _CLAUSES, _LEAST = 4, 3
 _TOKEN = re.compile(r"[^\W_]+(?:[-.,·'’][^\W_]+)*|[<>≤≥≠±%/]|[-−](?=\d)")
 _CLAUSE = re.compile(r"(?<=[,;:.!?])\s+|\s(?=and\s)")
-#: the last characters by which an earlier round is found, rounds that are no longer a reply, and their characters at least: a
-#: list of single words may be as long
-_NEEDLE, _ENDLESS, _LONG = 40, 8, 480
+#: The last characters by which earlier rounds are found, and how often they may stand in one round; rounds that are no longer a
+#: reply, and their characters at least: a list of single words may have as many rounds.
+_NEEDLE, _WITHIN, _ENDLESS, _LONG = 40, 4, 4, 480
 _EMPTY = words(
     "the a an that this these those is are was were be been being has have had of for in also and furthermore moreover additionally "
     "overall thus therefore"
@@ -60,9 +60,17 @@ def endless(text: str) -> bool:
 
     Equal items of a list in JSON do not count: many cells of a table may be empty.
     """
-    period = len(text) - _NEEDLE - text.rfind(text[-_NEEDLE:], 0, -1)
-    span = text[-max(_ENDLESS * period, _LONG) :]
-    return len(text) > len(span) > period and "{" not in span and span[period:] == span[:-period]
+    end = len(text)
+    for _ in range(_WITHIN):
+        at = text.rfind(text[-_NEEDLE:], 0, end - 1)
+        period = len(text) - _NEEDLE - at
+        span = text[-max(_ENDLESS * period, _LONG) :]
+        if at < 0 or len(text) <= len(span) or "{" in span:
+            return False
+        if span[period:] == span[:-period]:
+            return True
+        end = at + _NEEDLE
+    return False
 
 
 def _loop(keys: Sequence[tuple[str, ...]], i: int) -> tuple[int, int]:
@@ -93,12 +101,12 @@ class New:
     first: int
 
 
-def unsaid(text: str, said: dict[tuple[str, ...], int], place: int) -> New:
+def unsaid(text: str, seen: dict[tuple[str, ...], int], place: int) -> New:
     """Return a text without the sentences that were said before, and without loops.
 
     Args:
         text: of one or more sentences.
-        said: keys of the sentences until here, with the place of the text that said each first; grows.
+        seen: keys of the sentences until here, with the place of the text that said each first; grows.
         place: of the text.
     """
     text = unlooped(text)
@@ -107,10 +115,10 @@ def unsaid(text: str, said: dict[tuple[str, ...], int], place: int) -> New:
     firsts = []
     for one in sentences:
         found = key(one)
-        if not found or found not in said:
-            said[found] = place
+        if not found or found not in seen:
+            seen[found] = place
             new.append(one)
-        firsts.append(said[found])
+        firsts.append(seen[found])
     return New(
         text=text if len(new) == len(sentences) else " ".join(new), first=min(firsts, default=place)
     )

@@ -147,18 +147,18 @@ def _judge(query: Query, reply: Conclusion | CitedConclusion, read: Reading) -> 
 def _judge_claims(claims: Iterable[Claim], read: Reading) -> _Judged:
     conflicts, notes = [], []
     for claim in claims:
-        said = " ".join(claim.claim.split()) or "(an empty claim)"
+        text = " ".join(claim.claim.split()) or "(an empty claim)"
         opposed = oppose(_named(claim.supporting, read), _named(claim.opposing, read))
         if opposed.torn:
             notes.append(
-                f"Cited on both sides of {_titled(said)}, so counted on neither: "
+                f"Cited on both sides of {_titled(text)}, so counted on neither: "
                 f"{', '.join(opposed.torn)}."
             )
-        conflict = judge(said, opposed)
+        conflict = judge(text, opposed)
         if conflict is None:
             continue
         conflicts.append(conflict)
-        notes.append(f"Sources contradict each other on {_titled(said)}. {conflict.how}")
+        notes.append(f"Sources contradict each other on {_titled(text)}. {conflict.how}")
         if claim.resolution != conflict.resolution:
             notes.append(_differs(claim, conflict))
     return _Judged(conflicts=tuple(conflicts), notes=tuple(notes))

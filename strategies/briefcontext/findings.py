@@ -89,8 +89,8 @@ def gather(asked: Reduction) -> Reading:
         raise ValueError("there must be one extraction for each partition")
     pairs = [(p, by_index[p.index]) for p in sorted(asked.partitions, key=lambda p: p.index)]
     failed = [(p, e.failure) for p, e in pairs if e.failure is not None]
-    said = [(p, tuple(_sourced(p, e))) for p, e in pairs if e.failure is None]
-    kept = [(p, _within(p, found, asked)) for p, found in said]
+    sourced = [(p, tuple(_sourced(p, e))) for p, e in pairs if e.failure is None]
+    kept = [(p, _within(p, found, asked)) for p, found in sourced]
     findings = every = tuple(one for _, found in kept for one in found)
     groups = group(findings)
     ruled = decided(groups) if asked.mode == "answer-by-rule" else None
@@ -114,7 +114,7 @@ def gather(asked: Reduction) -> Reading:
         notes=(
             *_unread_notes(failed),
             *_dropped_notes([e for _, e in pairs]),
-            *_left_out_notes(sum(len(found) for _, found in said) - len(every)),
+            *_left_out_notes(sum(len(found) for _, found in sourced) - len(every)),
             *(f"Of {ranks(p)}: {note}" for p, e in pairs for note in e.notes),
             *_count_notes(coverage),
         ),
@@ -211,7 +211,7 @@ def _within(part: Partition, found: Sequence[Sourced], asked: Reduction) -> tupl
     """
     left = most_tokens(part, asked.quotes, asked.mode)
     room = BYTES_A_TOKEN * left
-    kept = []
+    findings = []
     for finding in found:
         short = replace(finding, statement=_AS_QUOTED, citations=finding.citations[:1])
         for one in (finding, short):
@@ -219,10 +219,10 @@ def _within(part: Partition, found: Sequence[Sourced], asked: Reduction) -> tupl
             tokens = _FENCES + words_bound(text)
             size = _FENCES + len(text.encode("utf-8", "surrogatepass"))
             if tokens <= left and size <= room:
-                kept.append(one)
+                findings.append(one)
                 left, room = left - tokens, room - size
                 break
-    return tuple(kept)
+    return tuple(findings)
 
 
 def _left_out_notes(findings: int) -> tuple[str, ...]:

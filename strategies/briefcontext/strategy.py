@@ -201,7 +201,7 @@ class BriefContext:
         extracts = [extract_call(_asked(task, part)) for part in parts]
         for call in extracts:
             yield planned(call, guess)
-        found = tuple(
+        extractions = tuple(
             Extraction(
                 partition=part.index,
                 findings=tuple(
@@ -212,7 +212,7 @@ class BriefContext:
             )
             for part in parts
         )
-        reduce = reduce_call(_reduction(task, parts, found))
+        reduce = reduce_call(_reduction(task, parts, extractions))
         assert reduce is not None
         yield plan_reduce(reduce, extracts[0], parts, guess, task)
 
@@ -335,19 +335,19 @@ def _extraction(asked: Extract, completion: Completion) -> Extraction:
             (said.statement.strip(), check(said.quotes, part.excerpts)) for said in reply.findings
         ]
     copied = isinstance(reply, ExtractReply)
-    kept = [(said, found) for said, found in checked if found.citations]
+    verified = [(said, found) for said, found in checked if found.citations]
     return Extraction(
         partition=part.index,
-        answer=_answer(asked.query, reply) if kept else None,
+        answer=_answer(asked.query, reply) if verified else None,
         findings=tuple(
             Finding(
                 statement=said or found.citations[0].quote,
                 citations=found.citations,
             )
-            for said, found in kept
+            for said, found in verified
         ),
         dropped_quotes=sum(len(found.dropped) for _, found in checked),
-        dropped_findings=len(checked) - len(kept),
+        dropped_findings=len(checked) - len(verified),
         faulty_quotes=tuple(dict.fromkeys(one for _, found in checked for one in found.faulty)),
         notes=tuple(
             dict.fromkeys(

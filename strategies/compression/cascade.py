@@ -195,19 +195,19 @@ class _Parted:
     def of(cls, retrieval: Retrieval, top: Compressed) -> _Parted:
         """Divide a retrieval by the sentences that a compressor left whole."""
         left = {excerpt.passage.id: set(excerpt.sentences) for excerpt in top.excerpts}
-        kept = []
+        staying = []
         others = []
         sources = {}
         for one in retrieval.passages:
             stay = frozenset(left.get(one.passage.id, ())).intersection(one.sentences)
-            kept.append(stay)
+            staying.append(stay)
             rest = np.array([s not in stay for s in one.sentences], np.bool_)
             if rest.any():
                 others.append(_cut(one, rest))
                 sources[one.passage.id] = tuple(s for s in one.sentences if s not in stay)
         return cls(
             whole=retrieval,
-            kept=tuple(kept),
+            kept=tuple(staying),
             rest=replace(retrieval, passages=tuple(others)),
             sources=MappingProxyType(sources),
         )

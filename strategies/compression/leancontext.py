@@ -71,8 +71,8 @@ class LeanContext:
         keep = share_of(keep, DEFAULT_KEEP)
         passages = retrieval.passages
         count = sum(len(retrieved.sentences) for retrieved in passages)
-        kept = rounded_up(keep, count)
-        nearest = _nearest(retrieval, kept, count)
+        kept_count = rounded_up(keep, count)
+        nearest = _nearest(retrieval, kept_count, count)
         between = self.reducer(passages, nearest, self.share)
         excerpts = []
         begin = 0
@@ -86,7 +86,7 @@ class LeanContext:
                 excerpts.append(retrieved.excerpt(left))
             begin = end
         return Compressed(
-            excerpts=tuple(excerpts), kept=kept, sentences=count, compressor=self.name
+            excerpts=tuple(excerpts), kept=kept_count, sentences=count, compressor=self.name
         )
 
     def expected_ratio(self, keep: float | None) -> float:

@@ -124,13 +124,13 @@ class Layout:
     bits: NDArray[np.float64]
 
     @classmethod
-    def of(cls, passages: Sequence[Retrieved], kept: NDArray[np.bool_]) -> Layout | None:
+    def of(cls, passages: Sequence[Retrieved], whole: NDArray[np.bool_]) -> Layout | None:
         """Return the layout of passages; ``None`` if there is no phrase to choose."""
         known = [(i, p.phrases) for i, p in enumerate(passages) if p.phrases is not None]
         counts = np.zeros(len(passages), np.intp)
         for i, phrases in known:
             counts[i] = len(phrases.starts)
-        if not counts.any() or kept.all():
+        if not counts.any() or whole.all():
             return None
         lengths = [len(p.passage.text) + 1 for p in passages]
         offsets = np.cumsum([0, *lengths])[:-1]
@@ -165,7 +165,7 @@ class Layout:
             sentence=sentence,
             starts=starts,
             ends=ends,
-            stretch=_stretches(kept, passage)[sentence],
+            stretch=_stretches(whole, passage)[sentence],
             clause=np.cumsum(first) - 1,
             protected=protected,
             words=words,
@@ -231,7 +231,7 @@ def _choose(layout: Layout, share: float) -> NDArray[np.bool_]:
     budget = np.floor(total * share + 1e-9)
     runs = _Runs.of(layout, budget)
     left: list[float] = budget.tolist()
-    kept = np.zeros(len(layout.words), np.bool_)
+    chosen = np.zeros(len(layout.words), np.bool_)
     taken = np.zeros(layout.clause[-1] + 1, np.bool_)
     #: run of each opened clause
     seen: dict[int, tuple[int, int]] = {}
@@ -247,14 +247,14 @@ def _choose(layout: Layout, share: float) -> NDArray[np.bool_]:
             seen[clause] = first, last
             left[stretch] -= cost
             taken[clause] = True
-            kept[first : last + 1] = True
+            chosen[first : last + 1] = True
     if seen:
-        kept |= layout.protected & taken[layout.clause]
-        _bridge(kept, layout, left)
+        chosen |= layout.protected & taken[layout.clause]
+        _bridge(chosen, layout, left)
         for first, last in seen.values():
-            _grow(kept, layout, left, range(last + 1, len(kept)))
-            _grow(kept, layout, left, range(first - 1, -1, -1))
-    return kept
+            _grow(chosen, layout, left, range(last + 1, len(chosen)))
+            _grow(chosen, layout, left, range(first - 1, -1, -1))
+    return chosen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -301,42 +301,42 @@ class _Runs:
         return cls(first=first[best], last=last[best], cost=cost[best])
 
 
-def _bridge(kept: NDArray[np.bool_], layout: Layout, left: list[float]) -> None:
+def _bridge(chosen: NDArray[np.bool_], layout: Layout, left: list[float]) -> None:
     """Show the words between two fragments of a clause if a mark would cost as much."""
-    shown = np.flatnonzero(kept)
+    shown = np.flatnonzero(chosen)
     for a, b in zip(shown[:-1].tolist(), shown[1:].tolist(), strict=True):
         if b - a < 2 or layout.clause[a] != layout.clause[b]:
             continue
         words = float(layout.words[a + 1 : b].sum())
         stretch = int(layout.stretch[a])
         if words <= min(GAP, left[stretch]):
-            kept[a + 1 : b] = True
+            chosen[a + 1 : b] = True
             left[stretch] -= words
 
 
-def _grow(kept: NDArray[np.bool_], layout: Layout, left: list[float], beside: range) -> None:
+def _grow(chosen: NDArray[np.bool_], layout: Layout, left: list[float], beside: range) -> None:
     """Spend the remaining words on the phrases beside a run, in its clause: they need no new mark."""
     clause = layout.clause[beside.start - beside.step]
     for i in beside:
         if layout.clause[i] != clause:
             return
-        if kept[i]:
+        if chosen[i]:
             continue
         stretch = layout.stretch[i]
         if layout.words[i] > left[stretch]:
             return
-        kept[i] = True
+        chosen[i] = True
         left[stretch] -= layout.words[i]
 
 
 def spans_of(
-    kept: NDArray[np.bool_], layout: Layout, passages: Sequence[Retrieved]
+    chosen: NDArray[np.bool_], layout: Layout, passages: Sequence[Retrieved]
 ) -> Iterator[tuple[int, Sentence]]:
     """Yield the kept phrases as spans, adjacent ones joined, each with the number of its passage.
 
     A span at the beginning or end of its sentence includes the punctuation there, which needs no mark of omission.
     """
-    shown = np.flatnonzero(kept)
+    shown = np.flatnonzero(chosen)
     if not len(shown):
         return
     of = layout.sentence

@@ -174,11 +174,13 @@ def applied(answer: Answer, mode: SupportMode) -> Answer | Refusal:
     support = answer.support
     if support is None or not (count := support.unsupported):
         return answer
-    total, one = len(support.sentences), count == 1
-    said = f"{count} of {total} sentences"
-    why = f"{'differs from its quotes or has' if one else 'differ from their quotes or have'} none"
+    total, single = len(support.sentences), count == 1
+    part = f"{count} of {total} sentences"
+    why = (
+        f"{'differs from its quotes or has' if single else 'differ from their quotes or have'} none"
+    )
     if mode != "drop":
-        remark = f"{said} {why}; the difference is in brackets."
+        remark = f"{part} {why}; the difference is in brackets."
         return replace(answer, notes=(*answer.notes, remark))
     if count == total:
         return Refusal(
@@ -191,22 +193,22 @@ def applied(answer: Answer, mode: SupportMode) -> Answer | Refusal:
             compression=answer.compression,
         )
     text, end = "", 0
-    kept: list[SentenceSupport] = []
+    remaining: list[SentenceSupport] = []
     for sentence in support.sentences:
         between = answer.text[end : sentence.start] if text else ""
         end = sentence.end
         if sentence.stands:
             start = len(text) + len(between)
             text += between + answer.text[sentence.start : end]
-            kept.append(replace(sentence, start=start, end=len(text)))
-    remark = f"{said} {'is' if one else 'are'} left out: {'it' if one else 'they'} {why}."
+            remaining.append(replace(sentence, start=start, end=len(text)))
+    remark = f"{part} {'is' if single else 'are'} left out: {'it' if single else 'they'} {why}."
     return replace(
         answer,
         text=text,
         statements=tuple(
-            Statement(start=one.start, end=one.end, citations=one.citations) for one in kept
+            Statement(start=one.start, end=one.end, citations=one.citations) for one in remaining
         ),
-        support=replace(support, sentences=tuple(kept), removed=count),
+        support=replace(support, sentences=tuple(remaining), removed=count),
         notes=(*answer.notes, remark),
     )
 

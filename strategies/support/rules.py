@@ -100,7 +100,7 @@ def opposes(claim: str, sentence: str) -> frozenset[Rule]:
     """
     if repeats(claim, [sentence]):
         return frozenset()
-    found = {
+    rules = {
         rule
         for rule, wanted, there in (
             (Rule.DRUG, substances(claim), substances(sentence)),
@@ -116,11 +116,11 @@ def opposes(claim: str, sentence: str) -> frozenset[Rule]:
     ]
     units = {one.unit for one in there}
     if any(one.unit in units for one in stated) and not any_stated(claim, sentence):
-        found.add(Rule.NUMBER)
+        rules.add(Rule.NUMBER)
     alike = parallels(claim, sentence)
     if alike and not any(alike):
-        found.add(Rule.NEGATION)
-    return frozenset(found)
+        rules.add(Rule.NEGATION)
+    return frozenset(rules)
 
 
 def denies_like(claim: str, quotes: Sequence[str]) -> bool:

@@ -88,22 +88,22 @@ def verified(field: Field, reply: CellReply | None, excerpts: Sequence[Excerpt])
     """
     if reply is None:
         return Cell(field=field, gap=Gap.UNANSWERED)
-    said, within = without_names(" ".join((reply.value or "").split()))
-    if not said:
+    text, within = without_names(" ".join((reply.value or "").split()))
+    if not text:
         return Cell(field=field, gap=Gap.NOT_REPORTED)
-    value = _choice(field, said)
+    value = _choice(field, text)
     if value is None:
-        return Cell(field=field, gap=Gap.NO_CHOICE, refused=said)
+        return Cell(field=field, gap=Gap.NO_CHOICE, refused=text)
     if field.kind is FieldKind.NUMBER and not figures(value):
-        return Cell(field=field, gap=Gap.NO_NUMBER, refused=said)
+        return Cell(field=field, gap=Gap.NO_NUMBER, refused=text)
     names = (*reply.sentences, *within)
     there, _ = named(names, excerpts)
     if not there:
-        return Cell(field=field, gap=Gap.NO_QUOTE, refused=said)
+        return Cell(field=field, gap=Gap.NO_QUOTE, refused=text)
     if field.kind is not FieldKind.CHOICE:
         there = cite(Claim(text=value, names=names), excerpts).citations
     if not there:
-        return Cell(field=field, gap=Gap.UNVERIFIED, refused=said)
+        return Cell(field=field, gap=Gap.UNVERIFIED, refused=text)
     return Cell(field=field, value=value, citations=there, confidence=reply.confidence)
 
 

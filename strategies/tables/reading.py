@@ -67,7 +67,7 @@ class Reading:
         Raises:
             ProviderError: a call failed.
         """
-        found: dict[str, list[Cell]] = {}
+        cells: dict[str, list[Cell]] = {}
         for call in self.calls(document):
             completion = await complete(call)
             reply = completion.parsed
@@ -78,8 +78,8 @@ class Reading:
                 cell = verified(field, said.get(field.name), call.excerpts)
                 if completion.finish is Finish.FILTERED:
                     cell = Cell(field=field, gap=Gap.DECLINED)
-                found.setdefault(field.name, []).append(cell)
-        return TableRow(document=document, cells=tuple(map(merged, found.values())))
+                cells.setdefault(field.name, []).append(cell)
+        return TableRow(document=document, cells=tuple(map(merged, cells.values())))
 
     def _call(self, excerpts: tuple[Excerpt, ...], fields: tuple[Field, ...]) -> Call:
         rendered = render_table(excerpts, fields)

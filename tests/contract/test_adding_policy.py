@@ -23,13 +23,10 @@ from posology.errors import InvalidQuery, InvalidRecord
 from posology.llm.accounting import Account
 from posology.testing.model import ScriptedModel
 from posology.types import Answer, Decision, Dose, JobState, Situation
-from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import MODEL, open_bench
 from tests.integration.jobs_store.local import Local, pipeline, reply, runner
 
 pytestmark = pytest.mark.anyio
-redis_url = real.redis_url
-tenant = real.tenant
 
 ROOT = Path(__file__).parents[2]
 NAME = "toy:most=2"

@@ -155,9 +155,7 @@ async def test_it_answers_a_question_and_its_attempts_are_settled(
     assert account.charged == Decimal("0.003")
 
 
-async def test_a_call_that_its_limit_does_not_allow_is_not_sent(
-    adapters: list[ToyAdapter],
-) -> None:
+async def test_a_call_that_its_limit_does_not_allow_is_not_sent(adapters: list[ToyAdapter]) -> None:
     opened = connections()
     journal = LedgerJournal(MemoryLedger(tenant="acme"), Account(), cap=Decimal("0.000001"))
     task = task_of(make_query("What dose of aspirin?"), [NOTE], model=MODEL)

@@ -37,7 +37,6 @@ from prompts.template import Rendered, render
 from strategies import STRATEGIES, Entry, Parts, make
 from strategies.evidence import whole
 from strategies.single_call import OneCall, ask, conclude
-from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import MODEL, open_bench
 from tests.integration.jobs_store.local import Local, Shelf, pipeline, reply, runner
 from tests.support.replies import in_form
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
-redis_url = real.redis_url
-tenant = real.tenant
 
 ROOT = Path(__file__).parents[2]
 NAME = "toy"

@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -34,7 +33,6 @@ from posology.errors import (
 from posology.llm.providers.batches.base import APPEARS
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.providers.vectors import unpack
-from posology.query import make_query
 from posology.seams.batches import BatchEndpoint, BatchFate, BatchLine, BatchResult
 from posology.testing import (
     BatchBook,
@@ -46,7 +44,8 @@ from posology.testing import (
     StubProvider,
     Vectors,
 )
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from posology.types import Call, Completion, Finish, Stage, Usage
+from tests.support.calls import CALL, a_call, asks
 
 pytestmark = pytest.mark.anyio
 
@@ -81,18 +80,13 @@ class Rig:
         return self.stub.batches
 
     def call(self, words: str = "Does it work?", **changed: Any) -> Call:
-        system = Message(role=Role.SYSTEM, content="Answer.")
-        fields: dict[str, Any] = {
-            "stage": Stage.ANSWER,
+        given = {
             "model": self.model,
-            "query": make_query("Does it work?"),
-            "excerpts": (),
-            "messages": (system, Message(role=Role.USER, content=words)),
-            "prompt": PromptId(name="answer", digest="0"),
-            "max_tokens": 100,
+            "messages": (CALL.messages[0], *asks(words)),
             "tier": "batch",
+            "max_tokens": 100,
         }
-        return Call(**fields | changed)
+        return a_call(**given | changed)
 
     def lines(self, count: int = len(IDS)) -> dict[str, BatchLine]:
         return {one: self.endpoint.line(self.call(f"Row {one}?")) for one in IDS[:count]}
@@ -110,11 +104,7 @@ class Rig:
         return {one.id: one for one in await self.results(batch, ids)}
 
     async def find(
-        self,
-        *,
-        ago: float = 0.0,
-        ids: tuple[str, ...] = IDS,
-        known: tuple[str, ...] = (),
+        self, *, ago: float = 0.0, ids: tuple[str, ...] = IDS, known: tuple[str, ...] = ()
     ) -> tuple[str | None, bool]:
         since = datetime.fromtimestamp(datetime.now(UTC).timestamp() - ago, UTC)
         found = await self.endpoint.find(LABEL, model=self.model, ids=ids, since=since, known=known)
@@ -438,20 +428,6 @@ async def test_a_batch_is_deleted_with_questions_and_replies(provider: str) -> N
         assert not rig.book.batches[batch].results
         # once more: a crash may have come between
         await rig.endpoint.discard(batch, model=rig.model)
-
-
-async def test_a_restarted_provider_knows_its_batches(provider: str, tmp_path: Path) -> None:
-    faults = BatchFaults(polls=2, expired=0.3)
-    first = BatchBook(_live, faults, folder=tmp_path)
-    async with _rig(provider, first) as rig:
-        batch = await rig.create()
-        await rig.endpoint.status(batch, model=rig.model)
-        first.end_all()
-    second = BatchBook(_live, faults, folder=tmp_path)
-    async with _rig(provider, second) as rig:
-        results = await rig.finished(batch)
-        assert set(results) == set(IDS)
-        assert {one for one, result in results.items() if result.completion} == _billed(rig)
 
 
 async def test_errors_of_requests_are_typed(provider: str) -> None:

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from posology import errors
 from posology.llm.structured import Structured
-from posology.query import make_query
 from posology.seams import Complete
 from posology.testing import (
     Cut,
@@ -27,7 +26,8 @@ from posology.testing import (
     Step,
     StubProvider,
 )
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from posology.types import Call, Completion, Finish, Usage
+from tests.support.calls import a_call
 from tests.support.clouds import adapter_to
 
 pytestmark = pytest.mark.anyio
@@ -41,21 +41,6 @@ Open = Callable[[list[Step]], Awaitable[Opened]]
 
 class Verdict(BaseModel):
     verdict: str
-
-
-def call_to(model: str) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=model,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(
-            Message(role=Role.SYSTEM, content="Answer."),
-            Message(role=Role.USER, content="Does aspirin prevent stroke?"),
-        ),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=64,
-    )
 
 
 def _scripted(step: Step) -> Any:
@@ -97,7 +82,7 @@ def open_complete(request: pytest.FixtureRequest, opened: AsyncExitStack) -> Ope
         if request.param == "scripted":
             slow = TIMEOUT if any(isinstance(s, Reply) and s.latency for s in script) else 0.0
             model = ScriptedModel([_scripted(step) for step in script], latency=slow)
-            return model, call_to("openai:m")
+            return model, a_call(model="openai:m")
         stub = opened.enter_context(StubProvider(script))
         # short only where it is to be waited for: other tests may have the cores
         silent = any(
@@ -108,7 +93,7 @@ def open_complete(request: pytest.FixtureRequest, opened: AsyncExitStack) -> Ope
         drips = any(isinstance(s, Reply) and s.drip for s in script)
         adapter = adapter_to(request.param, stub, timeout=timeout, stream=not drips)
         opened.push_async_callback(adapter.aclose)
-        return adapter, call_to(f"{request.param}:{NAMES.get(request.param, 'm')}")
+        return adapter, a_call(model=f"{request.param}:{NAMES.get(request.param, 'm')}")
 
     return start
 

@@ -1,9 +1,8 @@
-"""What every embedder promises, on a tiny model of random weights and on the packaged one."""
+"""What embedders with token vectors promise besides, on a tiny model of random weights and on the packaged one."""
 
 from __future__ import annotations
 
 import random
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -50,67 +49,12 @@ def _embed(embedder: SentenceTransformerEmbedder, passages: list[Passage]) -> li
     return embedder.embed_passages(passages, [split(p.text) for p in passages])
 
 
-def _least_cosine(a: list[Encoded], b: list[Encoded]) -> float:
-    cosines = [float(x.vector @ y.vector) for x, y in zip(a, b, strict=True)]
-    for x, y in zip(a, b, strict=True):
-        cosines += (x.sentence_vectors * y.sentence_vectors).sum(axis=1).tolist()
-    return min(cosines)
-
-
-def test_vectors_have_the_stated_shape_type_and_unit_length(
-    embedder: SentenceTransformerEmbedder,
-) -> None:
-    passages = _passages()
-    encoded = _embed(embedder, passages)
-    assert len(encoded) == len(passages)
-    for passage, vectors in zip(passages, encoded, strict=True):
-        assert vectors.vector.shape == (embedder.dim,)
-        assert vectors.sentence_vectors.shape == (len(split(passage.text)), embedder.dim)
-        for array in (vectors.vector, vectors.sentence_vectors):
-            assert array.dtype == np.float32
-            np.testing.assert_allclose(np.linalg.norm(array, axis=-1), 1, atol=1e-4)
-
-
-def test_queries_have_the_stated_shape_type_and_unit_length(
-    embedder: SentenceTransformerEmbedder,
-) -> None:
-    vectors = embedder.embed_queries(["aspirin dose?", "stroke", "the trial " * 500])
-    assert vectors.shape == (3, embedder.dim)
-    assert vectors.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4)
-
-
-def test_nothing_in_nothing_out(embedder: SentenceTransformerEmbedder) -> None:
-    assert embedder.embed_queries([]).shape == (0, embedder.dim)
-    assert embedder.embed_passages([], []) == []
-    assert embedder.token_vectors([]) == []
-
-
 def test_the_same_twice(embedder: SentenceTransformerEmbedder) -> None:
     passages = _passages()
     first, second = _embed(embedder, passages), _embed(embedder, passages)
     for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a.vector, b.vector)
         np.testing.assert_array_equal(a.sentence_vectors, b.sentence_vectors)
-
-
-def test_neither_order_nor_company_changes_a_vector(embedder: SentenceTransformerEmbedder) -> None:
-    passages = _passages()
-    together = _embed(embedder, passages)
-    backwards = _embed(embedder, passages[::-1])[::-1]
-    alone = [_embed(embedder, [passage])[0] for passage in passages]
-    assert _least_cosine(together, backwards) > 0.999
-    assert _least_cosine(together, alone) > 0.999
-
-
-def test_passages_without_text_or_sentences_have_vectors(
-    embedder: SentenceTransformerEmbedder,
-) -> None:
-    passages = [Passage(id="a", text=""), Passage(id="b", text=" \n"), Passage(id="c", text="Dose")]
-    encoded = embedder.embed_passages(passages, [(), (), ()])
-    for vectors in encoded:
-        assert vectors.sentence_vectors.shape == (0, embedder.dim)
-        assert np.linalg.norm(vectors.vector) == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -153,14 +97,6 @@ def test_long_texts_are_not_cut(embedder: SentenceTransformerEmbedder) -> None:
     (encoded,) = _embed(embedder, [Passage(id="p", text=text)])
     assert len(encoded.sentence_vectors) == 301
     np.testing.assert_allclose(np.linalg.norm(encoded.sentence_vectors, axis=1), 1, atol=1e-4)
-
-
-def test_calls_from_many_threads_agree(embedder: SentenceTransformerEmbedder) -> None:
-    passages = _passages(4)
-    expected = _embed(embedder, passages)
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda _: _embed(embedder, passages), range(8)))
-    assert all(_least_cosine(expected, result) > 0.9999 for result in results)
 
 
 def test_the_name_is_that_of_the_weights(tiny_encoder: Path, tmp_path: Path) -> None:

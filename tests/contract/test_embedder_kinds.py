@@ -13,12 +13,14 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from posology.index.embedders import load
+from posology.index.embedders.options import Options
 from posology.index.embedders.paid.embedder import Bought, OpenAIEmbedder
 from posology.llm.accounting import Account
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.stack import build
 from posology.seams import Embedder, Unnormalised
 from posology.testing import FlatPrices, HashEmbedder, StubProvider, Vectors, by_bytes
+from posology.testing.models.encoder import save_tiny_encoder
 from posology.testing.models.medcpt import save_tiny_medcpt
 from posology.text.sentences import split
 from posology.types import Encoded, Passage
@@ -42,6 +44,15 @@ def _bought(_: Path) -> Iterator[Embedder]:
         portal.call(adapter.aclose)
 
 
+def _tiny(folder: Path) -> AbstractContextManager[Embedder]:
+    return nullcontext(load(str(save_tiny_encoder(folder))))
+
+
+def _exported(folder: Path) -> AbstractContextManager[Embedder]:
+    place = str(save_tiny_encoder(folder / "model"))
+    return nullcontext(load(place, options=Options(backend="onnx", cache=folder / "exports")))
+
+
 def _medcpt(folder: Path) -> AbstractContextManager[Embedder]:
     return nullcontext(load(save_tiny_medcpt(folder).embedder, precision="float32"))
 
@@ -51,16 +62,33 @@ HARNESSES: Mapping[str, Callable[[Path], AbstractContextManager[Embedder]]] = Ma
         "hash": lambda _: nullcontext(HashEmbedder(dim=48)),
         "medcpt": _medcpt,
         "openai": _bought,
+        "tiny": _tiny,
+        "tiny-onnx": _exported,
+        "minilm": lambda _: nullcontext(load("minilm")),
     }
 )
+#: how far apart two vectors of one text may be: in half precision or integers, what is beside it changes some digits
+FAR = {"tiny": 0.03, "tiny-onnx": 0.03, "minilm": 0.03}
+SLOW = {"minilm": pytest.mark.slow}
 
 
-@pytest.fixture(scope="module", params=sorted(HARNESSES))
-def embedder(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Embedder]:
-    with HARNESSES[request.param](tmp_path_factory.mktemp(request.param)) as made:
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=SLOW.get(name, ())) for name in sorted(HARNESSES)],
+)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def embedder(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedder]:
+    with HARNESSES[kind](tmp_path_factory.mktemp(kind)) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def far(kind: str) -> float:
+    return FAR.get(kind, 2e-5)
 
 
 PASSAGES = [
@@ -88,14 +116,18 @@ def test_vectors_have_the_stated_shapes_types_and_lengths(embedder: Embedder) ->
         assert found.tokens is None
 
 
-def test_questions_are_encoded_alike_one_by_one_and_together(embedder: Embedder) -> None:
+def test_questions_are_encoded_alike_one_by_one_and_together(
+    embedder: Embedder, far: float
+) -> None:
     texts = ["Does aspirin lower the risk?", "dose", "the trial " * 500, "投与量 5 mg。", "\x00 😀"]
     together = embedder.embed_queries(texts)
     assert together.shape == (len(texts), embedder.dim)
     assert together.dtype == np.float32
     assert np.isfinite(together).all()
+    if not isinstance(embedder, Unnormalised):
+        np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-4)
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_allclose(embedder.encode_query(text).vector, vector, atol=2e-5)
+        np.testing.assert_allclose(embedder.encode_query(text).vector, vector, atol=far)
 
 
 def test_nothing_in_nothing_out(embedder: Embedder) -> None:
@@ -103,18 +135,18 @@ def test_nothing_in_nothing_out(embedder: Embedder) -> None:
     assert embedder.embed_passages([], []) == []
 
 
-def test_neither_order_nor_company_changes_a_vector(embedder: Embedder) -> None:
+def test_neither_order_nor_company_changes_a_vector(embedder: Embedder, far: float) -> None:
     together, backwards = _embed(embedder), _embed(embedder, PASSAGES[::-1])[::-1]
     alone = [_embed(embedder, [passage])[0] for passage in PASSAGES]
     for one, *others in zip(together, backwards, alone, strict=True):
         for other in others:
-            np.testing.assert_allclose(one.vector, other.vector, atol=2e-5)
-            np.testing.assert_allclose(one.sentence_vectors, other.sentence_vectors, atol=2e-5)
+            np.testing.assert_allclose(one.vector, other.vector, atol=far)
+            np.testing.assert_allclose(one.sentence_vectors, other.sentence_vectors, atol=far)
 
 
-def test_calls_from_many_threads_agree(embedder: Embedder) -> None:
+def test_calls_from_many_threads_agree(embedder: Embedder, far: float) -> None:
     expected = _embed(embedder)
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: _embed(embedder), range(4)):
             for one, other in zip(expected, found, strict=True):
-                np.testing.assert_allclose(one.vector, other.vector, atol=2e-5)
+                np.testing.assert_allclose(one.vector, other.vector, atol=far)

@@ -11,8 +11,10 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -26,6 +28,10 @@ from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
 from posology.store import keys
 from posology.store.connection import connect
+from tests.integration.jobs_store.helpers import Bench, open_bench
+from tests.support.commands import Cli, command_line
+from tests.support.console_bench import CONSOLE_KEY, Console, open_console
+from tests.support.desk import Desk, open_desk
 
 # what the machine's own comparisons say of a difference
 pytest.register_assert_rewrite("tests.integration.jobs_store.machine")
@@ -82,6 +88,66 @@ async def redis(redis_url: str) -> AsyncIterator[Redis]:
 def tenant() -> str:
     """A tenant that no other test has."""
     return f"t{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs commands of the tenant, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    named = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "200"}
+    return command_line(named)
+
+
+@pytest.fixture
+async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
+    """Jobs of the tenant, whose time the test moves."""
+    async with open_bench(redis_url, tenant) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def visitor(redis: Redis, redis_url: str, tenant: str) -> AsyncIterator[Console]:
+    """The console of an API with keys, and nobody has signed in."""
+    async with open_console(redis, redis_url, tenant) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def user(visitor: Console) -> Console:
+    """The console, after the tenant has signed in."""
+    await visitor.sign_in()
+    return visitor
+
+
+@pytest.fixture
+async def chief(visitor: Console) -> Console:
+    """The console, after the operator has signed in."""
+    await visitor.sign_in(CONSOLE_KEY)
+    return visitor
+
+
+@pytest.fixture
+async def desk(redis_url: str, tenant: str) -> AsyncIterator[Desk]:
+    """Webhooks of the tenant, and who receives them."""
+    async with open_desk(redis_url, tenant) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(redis: Redis, redis_url: str) -> JobStore:
+    return JobStore(redis, redis_url)
+
+
+@pytest.fixture
+async def client(store: JobStore, tenant: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """Asks an API without keys as the tenant; it buffers responses, so streams are tested over a socket."""
+    app = create_app(Settings(), store)
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app, raise_app_exceptions=False),
+        base_url="http://localhost",
+        headers={"X-Posology-Tenant": tenant},
+    ) as opened:
+        yield opened
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,6 @@ import anyio
 import httpx2
 import jsonschema
 import pytest
-from redis.asyncio import Redis
 from typer.testing import CliRunner
 
 from orchestrator.api.app import create_app
@@ -173,11 +172,6 @@ def answer(question: str, index: Index, *quotes: tuple[Passage, str]) -> dict[st
     }  # fmt: skip
     found: dict[str, Any] = json.loads(known.model_copy(update=change).model_dump_json())
     return found
-
-
-@pytest.fixture
-def store(redis: Redis, redis_url: str) -> JobStore:
-    return JobStore(redis, redis_url)
 
 
 async def answered(store: JobStore, tenant: str, index: Index, *quotes: tuple[Passage, str]) -> str:

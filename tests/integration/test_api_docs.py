@@ -8,30 +8,24 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
 import yaml
-from fastapi import FastAPI
 from redis import Redis
 
 import posology.client
 from orchestrator.jobs.store import JobStore
 from posology.store.connection import connect
+from tests.integration.conftest import Finish, Served
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
 MONITORING = DOCS.parents[1] / "monitoring"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-Finish = Callable[..., Awaitable[str | None]]
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 def blocks(language: str) -> list[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 import httpx2
@@ -19,16 +18,9 @@ from orchestrator.settings import Settings
 from posology.client.events import ServerSent, parse
 from posology.store import keys
 from posology.store.connection import connect
+from tests.integration.conftest import Finish, Serve, Served
 
 pytestmark = pytest.mark.anyio
-
-Finish = Callable[..., Awaitable[str | None]]
-Serve = Callable[[FastAPI], AbstractContextManager[str]]
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @asynccontextmanager
@@ -157,33 +149,6 @@ async def test_silence_is_filled_and_streams_are_bounded(
                 assert refused.json()["type"] == "urn:posology:problem:too-many-streams"
                 assert refused.headers["retry-after"]
             await until(lambda: app.state.context.streams.taken == 0)
-
-
-async def test_a_burst_opens_no_more_streams_than_are_allowed(
-    serve: Serve, redis_url: str, tenant: str
-) -> None:
-    settings = Settings.model_validate({"POSOLOGY_REDIS_URL": redis_url})
-    app = create_app(settings, limits=Limits(streams=3))
-    statuses: list[int] = []
-    with serve(app) as url:
-        async with opened(url, tenant, redis_url) as (client, _):
-            job = await submitted(client)
-            answered = anyio.Event()
-
-            async def watch() -> None:
-                async with client.stream("GET", f"/v1/jobs/{job}/events") as reply:
-                    statuses.append(reply.status_code)
-                    if len(statuses) == 60:
-                        answered.set()
-                    # a stream is left when all requests were answered
-                    await answered.wait()
-
-            with anyio.fail_after(90):
-                async with anyio.create_task_group() as group:
-                    for _ in range(60):
-                        group.start_soon(watch)
-            await until(lambda: app.state.context.streams.taken == 0)
-    assert sorted(statuses) == [200] * 3 + [503] * 57
 
 
 @pytest.mark.slow

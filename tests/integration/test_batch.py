@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,24 +14,18 @@ import pytest
 
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.rows import MAX_ROW, Row
-from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.errors import BatchNotFound, IdempotencyConflict, InvalidQuery, UnknownModel
 from posology.published.jobs import BatchRow
 from posology.store import keys
 from posology.types import JobState
+from tests.integration.conftest import Finish
 from workers.engine.claims import WorkStore
 
 pytestmark = pytest.mark.anyio
 SETTINGS = Settings()
-Finish = Callable[..., Awaitable[str | None]]
-
-
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[JobStore]:
-    async with open_store(redis_url) as store:
-        yield store
 
 
 @pytest.fixture

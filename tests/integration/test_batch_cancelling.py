@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 
 from orchestrator.jobs.batches import Batches
-from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.errors import BatchNotFound, InvalidQuery
 from posology.types import BatchState, JobState
+from tests.integration.conftest import Finish
 from workers.engine.claims import WorkStore
 from workers.engine.units import Unit
 
 pytestmark = pytest.mark.anyio
 SETTINGS = Settings()
-Finish = Callable[..., Awaitable[str | None]]
-
-
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[JobStore]:
-    async with open_store(redis_url) as store:
-        yield store
 
 
 @pytest.fixture

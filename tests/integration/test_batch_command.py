@@ -11,38 +11,21 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import jsonschema
 import pytest
 from redis import Redis
-from typer.testing import CliRunner, Result
 
-from orchestrator.cli.app import app
 from orchestrator.jobs.store import open_store
 from orchestrator.stack.redis_server import find_server
 from posology.store import keys
+from tests.integration.conftest import Finish
+from tests.support.commands import Cli, published
 from tests.support.waiting import until
-
-RUNNER = CliRunner()
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
-Finish = Callable[..., Awaitable[str | None]]
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stdin: bytes | None = None, **env: str) -> Result:
-        environment = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant}
-        return RUNNER.invoke(app, list(arguments), input=stdin, env={**environment, **env})
-
-    return run
 
 
 @pytest.fixture
@@ -102,8 +85,7 @@ def test_each_row_has_its_row_and_nothing_is_asked_twice(
     with works():
         result = cli("batch", str(source), "-o", str(out), "--json")
     assert result.exit_code == 0, result.stderr
-    batch = json.loads(result.stdout)
-    jsonschema.validate(batch, json.loads((SCHEMAS / "batch.json").read_text(encoding="utf-8")))
+    batch = published(result, "batch")
     assert (batch["total"], batch["over"], batch["states"]) == (30, True, {"succeeded": 30})
     rows = answers(out)
     assert [row["id"] for row in rows] == [f"q{i}" for i in range(30)]
@@ -343,35 +325,6 @@ def test_a_redis_that_goes_away_is_waited_for(
     assert len(answers(out)) == 20
 
 
-@pytest.mark.slow
-def test_an_outage_that_does_not_end_is_told(
-    cli: Cli, tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "redis"
-    folder.mkdir()
-    socket = folder / "own.sock"
-    argv = [str(find_server(os.environ.get("PATH"))), "--port", "0", "--unixsocket", str(socket),
-            "--dir", str(folder), "--appendonly", "no", "--save", ""]  # fmt: skip
-    source, url = questions(tmp_path / "q.jsonl", 2), f"unix://{socket}"
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as redis:
-
-        def stop() -> None:
-            try:
-                until(lambda: len(jobs(url, tenant)) == 2)
-            finally:
-                redis.kill()
-
-        until(socket.exists)
-        stopper = threading.Thread(target=stop)
-        stopper.start()
-        result = cli(
-            "batch", str(source), "-o", "a.jsonl", "--patience", "1", POSOLOGY_REDIS_URL=url
-        )
-        stopper.join()
-    assert result.exit_code == 9
-    assert "Waiting for up to 1 s" in result.stderr
-
-
 def test_a_batch_is_exported(cli: Cli, works: Any, tmp_path: Path) -> None:
     source, out = questions(tmp_path / "q.jsonl", 3, bad=True), tmp_path / "a.jsonl"
     with works():
@@ -382,11 +335,6 @@ def test_a_batch_is_exported(cli: Cli, works: Any, tmp_path: Path) -> None:
     assert [(row["row"], row["id"], row["status"]) for row in table] == [
         ("0", "q0", "refused"), ("1", "", "InvalidQuery"), ("2", "q1", "refused"), ("3", "q2", "refused"),
     ]  # fmt: skip
-    lines = cli("batches", "show", batch, "--format", "markdown").stdout.splitlines()
-    assert len(lines) == 2 + 4
-    # no refusal quotes anything
-    assert json.loads(cli("batches", "show", batch, "--format", "csl").stdout) == []
-    assert cli("batches", "show", batch, "--format", "ris").stdout == ""
     assert json.loads(cli("batches", "show", batch, "--format", "json").stdout)["id"] == batch
     assert cli("batches", "show", f"batch_{'0' * 28}", "--format", "csv").exit_code == 8
     # more than are read at a time

@@ -87,15 +87,3 @@ async def test_a_model_is_a_way_to_answer_and_a_chat_goes_on(
         assert [(job.question, job.request["strategy"]) for job in asked] == [
             (QUESTION, "direct"), ("Does it harm?", "direct"),
         ]  # fmt: skip
-
-
-async def test_a_failure_is_shown_and_not_repeated(
-    redis_url: str, tenant: str, serve: Serve, tmp_path: Path
-) -> None:
-    async with chat(redis_url, tenant, serve) as one:
-        status, text = await while_working(
-            one, None, lambda: llm(one, tmp_path, "-m", "literature", "--no-stream", QUESTION)
-        )
-        assert status == 1
-        assert "Error" in text
-        assert len(await one.jobs()) == 1

@@ -10,7 +10,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
-import jsonschema
 import pytest
 from redis import Redis
 from typer.testing import CliRunner, Result
@@ -22,9 +21,9 @@ from posology.errors import IndexFault, VersionGone
 from posology.store import keys
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
+from tests.support.commands import SCHEMAS, Cli, published
 
 RUNNER = CliRunner()
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 SENTENCE = "Aspirin lowered the risk of stroke in adults."
 ROWS: list[dict[str, Any]] = [
     {"id": "t:1", "title": "Aspirin", "text": f"{SENTENCE} The dose was 75 mg.", "year": 2001,
@@ -33,7 +32,6 @@ ROWS: list[dict[str, Any]] = [
     {"id": "t:3", "text": "Aspirin was withdrawn from this study.", "retracted": True},
 ]  # fmt: skip
 
-Cli = Callable[..., Result]
 Script = Callable[..., StubProvider]
 
 
@@ -69,13 +67,6 @@ def stub() -> Iterator[Script]:
     """Starts a provider with a script."""
     with ExitStack() as running:
         yield lambda *steps: running.enter_context(StubProvider(steps))
-
-
-def published(result: Result, name: str) -> dict[str, Any]:
-    """The one object on standard output, checked against the published schema."""
-    out: dict[str, Any] = json.loads(result.stdout)
-    jsonschema.validate(out, json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8")))
-    return out
 
 
 def reply(
@@ -274,18 +265,6 @@ def test_an_invented_quote_leaves_the_answer_unsupported(
     assert (out["status"], out["dropped_quotes"], out["evidence"]) == ("unsupported", 1, [])
 
 
-def test_a_statement_of_a_shown_sentence_is_cited_from_there_whatever_it_names(
-    cli: Cli, stub: Script
-) -> None:
-    served = stub(Reply(text=reply(sentence="The dose was 75 mg.")))
-    asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:gpt-4o-mini")
-    out = published(cli(*asked, **openai(served)), "ask")
-    assert (out["status"], out["dropped_quotes"]) == ("answered", 1)
-    assert [one["quote"] for one in out["evidence"]] == [SENTENCE]
-    (sentence,) = out["support"]["sentences"]
-    assert [one["quote"] for one in sentence["refused"]] == ["The dose was 75 mg."]
-
-
 def test_a_refusal_is_an_answer(cli: Cli, stub: Script) -> None:
     served = stub(Reply(text=reply("The passages say nothing of dogs.", answerable=False)))
     result = cli("ask", "And in dogs?", "--json", "--model", "openai:gpt-4o-mini", **openai(served))
@@ -347,23 +326,11 @@ def test_a_model_without_a_price_is_refused_unless_declared_free(
     assert float(out["spending"]["cost_usd"]) == 0
 
 
-def test_the_offline_reader_can_be_billed_as_another_model(cli: Cli, tmp_path: Path) -> None:
-    prices = tmp_path / "prices.toml"
-    prices.write_text('[shadow]\n"offline:extractive" = "openai:gpt-4o-mini"\n', encoding="utf-8")
-    asked = ("ask", "Did aspirin lower the risk of stroke in adults?", "--json")
-    out = published(cli(*asked, POSOLOGY_PRICES=str(prices)), "ask")
-    usage = out["spending"]["usage"]
-    worth = (Decimal("0.15") * usage["input"] + Decimal("0.6") * usage["output"]) / 1_000_000
-    assert Decimal(out["spending"]["cost_usd"]) == worth > 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "env", "code", "kind", "says"),
     [
         (["ask", " "], {}, 3, "InvalidQuery", "empty"),
-        (["ask", "Why?", "--mode", "magic"], {}, 3, "InvalidQuery", "mode"),
         (["ask", "Which?", "--option", "A"], {}, 3, "InvalidQuery", "A=TEXT"),
-        (["ask", "Why?", "--strategy", "magic"], {}, 3, "InvalidQuery", "briefcontext"),
         (["ask", "Why?", "--model", "gpt-4o"], {}, 4, "UnknownModel", "openai:NAME"),
         (["ask", "Why?", "--model", "openai:gpt-4o-mini"], {}, 4, "MissingKey", "OPENAI_API_KEY"),
         (["ask", "Why?", "--index", "/nowhere"], {}, 5, "IndexMissing", "posology ingest"),

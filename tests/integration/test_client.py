@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import date
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
-from fastapi import FastAPI
 
 from orchestrator.jobs.store import JobStore
 from posology.client import ApiError, ApiUnreachable, Client
@@ -22,24 +20,16 @@ from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,
     InvalidQuery,
-    JobFinished,
-    JobNotFailed,
     JobNotFound,
     ProviderUnreachable,
-    UnknownModel,
 )
 from posology.store.connection import connect
-from posology.types import BatchState, Form, Grouping, JobState
+from posology.types import Form, JobState
+from tests.integration.conftest import Finish, Served
 
 pytestmark = pytest.mark.anyio
 
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
-Finish = Callable[..., Awaitable[str | None]]
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @asynccontextmanager
@@ -167,25 +157,15 @@ async def test_a_retry_is_sent_once(served: Served, tenant: str) -> None:
         assert (await client.get(job.id)).state is JobState.QUEUED
 
 
-async def test_the_services_errors_are_the_same_here(
-    served: Served, redis_url: str, tenant: str, finish: Finish
-) -> None:
-    async with opened(redis_url) as store, Client(served.url, tenant=tenant) as client:
+async def test_the_services_errors_are_the_same_here(served: Served, tenant: str) -> None:
+    async with Client(served.url, tenant=tenant) as client:
         with pytest.raises(InvalidQuery) as empty:
             await client.submit("")
         assert empty.value.field == "question"
-        with pytest.raises(UnknownModel) as unknown:
-            await client.submit(QUESTION, model="nobody:x")
-        assert unknown.value.model == "nobody:x"
         job = await client.submit(QUESTION, key="a")
         with pytest.raises(IdempotencyConflict) as conflict:
             await client.submit("Does it?", key="a")
         assert conflict.value.job == job.id
-        with pytest.raises(JobNotFailed):
-            await client.retry(job.id)
-        await finish(store, tenant)
-        with pytest.raises(JobFinished):
-            await client.cancel(job.id)
         for name in ("job_1", "a?b#c", "ä"):
             with pytest.raises(JobNotFound) as missing:
                 await client.wait(name)
@@ -196,15 +176,6 @@ async def test_the_services_errors_are_the_same_here(
         with pytest.raises(BatchNotFound) as gone:
             await client.batch("batch_1")
         assert gone.value.batch == "batch_1"
-
-
-async def test_jobs_come_page_by_page(served: Served, tenant: str) -> None:
-    async with Client(served.url, tenant=tenant) as client:
-        made = [(await client.submit(f"{i}?")).id for i in range(5)]
-        await client.cancel(made[1])
-        assert [job.id async for job in client.jobs(page=2)] == made[::-1]
-        cancelled = client.jobs(state=JobState.CANCELLED)
-        assert [job.id async for job in cancelled] == [made[1]]
 
 
 async def test_a_batch_goes_out_as_file_or_rows_and_comes_back_in_order(
@@ -238,25 +209,6 @@ async def test_a_batch_goes_out_as_file_or_rows_and_comes_back_in_order(
             await client.submit_batch(tmp_path / "none.jsonl")
 
 
-async def test_batches_are_listed_and_cancelled(
-    served: Served, redis_url: str, tenant: str, finish: Finish
-) -> None:
-    rows = [{"question": f"Is it {i}?"} for i in range(3)]
-    async with (
-        opened(redis_url) as store,
-        Client(served.url, tenant=tenant, transport=Flaky(4)) as client,
-    ):
-        made = [(await client.submit_batch(rows)).id for _ in range(3)]
-        await finish(store, tenant)
-        cancelled = await client.cancel_batch(made[0])
-        assert cancelled.states == {JobState.SUCCEEDED: 1, JobState.CANCELLED: 2}
-        assert sorted([one.id async for one in client.batches(page=2)]) == sorted(made)
-        found = [one async for one in client.batches(state=BatchState.CANCELLED)]
-        assert found == [cancelled]
-        with pytest.raises(BatchNotFound):
-            await client.cancel_batch("batch_1")
-
-
 async def test_a_question_is_asked_and_answered_in_one_call(
     served: Served, redis_url: str, tenant: str, finish: Finish
 ) -> None:
@@ -282,17 +234,3 @@ async def test_a_question_is_asked_and_answered_in_one_call(
                 assert found[0].status == "refused"
             else:
                 assert type(found[0]) is ProviderUnreachable
-
-
-async def test_spending_is_reported(
-    served: Served, redis_url: str, tenant: str, finish: Finish
-) -> None:
-    async with opened(redis_url) as store, Client(served.url, tenant=tenant) as client:
-        await client.submit(QUESTION)
-        await finish(store, tenant)
-        spent = await client.spend(by=Grouping.MODEL)
-        assert spent.tenant == tenant
-        assert spent.by is Grouping.MODEL
-        with pytest.raises(InvalidQuery) as far:
-            await client.spend(since=date(2000, 1, 1))
-        assert far.value.field == "since"

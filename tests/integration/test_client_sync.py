@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import date
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import pytest
-from fastapi import FastAPI
 
 from orchestrator.jobs.store import JobStore
 from posology.client import Client, SyncClient
 from posology.errors import ApiUnreachable, BatchNotFound, InvalidQuery, JobNotFound, KeyRefused
 from posology.store.connection import connect
 from posology.types import BatchState, Grouping, JobState
+from tests.integration.conftest import Finish, Served
 
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
-Finish = Callable[..., Awaitable[str | None]]
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @pytest.fixture

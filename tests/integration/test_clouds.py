@@ -29,9 +29,9 @@ from posology import errors
 from posology.llm.accounting import Account
 from posology.llm.models.effort import effort_of
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
-from posology.query import make_query
 from posology.testing import Recorded, Reply, Status, StubProvider
-from posology.types import Call, Finish, Message, PromptId, Role, Stage, Usage
+from posology.types import Call, Finish, Stage, Usage
+from tests.support.calls import call_to
 from tests.support.clouds import KEY, TOKEN, WHOLE, adapter_to
 from tests.support.private_parts import HEADERS
 
@@ -52,21 +52,13 @@ class Verdict(BaseModel):
     verdict: bool
 
 
-def call_to(model: str, stage: Stage = Stage.EXTRACT, **changes: Any) -> Call:
-    return Call(
-        stage=stage,
-        model=model,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(
-            Message(role=Role.SYSTEM, content="Answer from the passages."),
-            Message(role=Role.USER, content="Does aspirin prevent stroke?"),
-        ),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=321,
-        effort=effort_of(model, stage),
-        **changes,
-    )
+def a_call(model: str, **changes: Any) -> Call:
+    given: dict[str, Any] = {
+        "stage": Stage.EXTRACT,
+        "max_tokens": 321,
+        "effort": effort_of(model, Stage.EXTRACT),
+    }
+    return call_to(model, system="Answer from the passages.", **given, **changes)
 
 
 async def sent(cloud: str, call: Call, **options: Any) -> Recorded:
@@ -83,7 +75,7 @@ async def sent(cloud: str, call: Call, **options: Any) -> Recorded:
 async def test_azure_names_the_deployment_in_the_path_and_keeps_the_model_s_parameters() -> None:
     request = await sent(
         "azure",
-        call_to(MODELS["azure"], schema=Verdict),
+        a_call(MODELS["azure"], schema=Verdict),
         deployments={"gpt-6-luna": "fast eu"},
     )
     path, _, query = request.path.partition("?")
@@ -106,14 +98,14 @@ async def test_azure_names_the_deployment_in_the_path_and_keeps_the_model_s_para
 
 
 async def test_a_deployment_without_an_entry_has_the_model_s_name() -> None:
-    request = await sent("azure", call_to("azure:gpt-4o-mini"))
+    request = await sent("azure", a_call("azure:gpt-4o-mini"))
     assert request.path.startswith("/openai/deployments/gpt-4o-mini/chat/completions?")
     assert request.json["temperature"] == 0
 
 
 @pytest.mark.parametrize("cloud", ["bedrock", "vertex"])
 async def test_claude_s_parameters_are_those_of_anthropic_s_api(cloud: str) -> None:
-    request = await sent(cloud, call_to(MODELS[cloud], schema=Verdict))
+    request = await sent(cloud, a_call(MODELS[cloud], schema=Verdict))
     path = {
         "bedrock": "/model/eu.anthropic.claude-haiku-5-5/invoke-with-response-stream",
         "vertex": "/v1/projects/trials/locations/eu/publishers/anthropic/models/claude-haiku-5-5:streamRawPredict",
@@ -141,7 +133,7 @@ async def test_without_a_key_bedrock_s_requests_are_signed(monkeypatch: pytest.M
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret/secret")
     # as Compose sets a variable without a value
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "")
-    request = await sent("bedrock", call_to(MODELS["bedrock"]), api_key=None, region="eu-north-1")
+    request = await sent("bedrock", a_call(MODELS["bedrock"]), api_key=None, region="eu-north-1")
     scheme, _, rest = request.headers["authorization"].partition(" ")
     parts = dict(part.strip().split("=", 1) for part in rest.split(","))
     moment = request.headers["x-amz-date"]
@@ -178,7 +170,7 @@ async def test_a_bedrock_without_credentials_is_told_unsent(
     with StubProvider([]) as stub:
         adapter = adapter_to("bedrock", stub, api_key=None, region="eu-south-1")
         with pytest.raises(errors.AuthenticationFailed, match="AWS_BEARER_TOKEN_BEDROCK") as caught:
-            await adapter(call_to(MODELS["bedrock"]))
+            await adapter(a_call(MODELS["bedrock"]))
         await adapter.aclose()
         assert not stub.requests
     assert caught.value.usage == Usage()
@@ -240,8 +232,8 @@ async def test_vertex_takes_a_token_of_google_s_default_credentials_once(
         account = service_account(tmp_path, uri)
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account))
         adapter = adapter_to("vertex", stub, credentials=None)
-        await adapter(call_to(MODELS["vertex"]))
-        await adapter(call_to(MODELS["vertex"]))
+        await adapter(a_call(MODELS["vertex"]))
+        await adapter(a_call(MODELS["vertex"]))
         await adapter.aclose()
     assert [r.headers["authorization"] for r in stub.requests] == [f"Bearer {TOKEN}"] * 2
     assert grants == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
@@ -254,7 +246,7 @@ async def test_a_refused_token_is_told_without_google_s_error(
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(service_account(tmp_path, uri)))
         adapter = adapter_to("vertex", stub, credentials=None)
         with pytest.raises(errors.AuthenticationFailed, match="gcloud auth") as caught:
-            await adapter(call_to(MODELS["vertex"]))
+            await adapter(a_call(MODELS["vertex"]))
         await adapter.aclose()
         assert not stub.requests
     assert caught.value.usage == Usage()
@@ -262,61 +254,38 @@ async def test_a_refused_token_is_told_without_google_s_error(
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "usage"),
+    ("status", "body", "kind"),
     [
         (
             400,
             {"message": "Input is too long for requested model."},
             errors.ContextTooLong,
-            Usage(),
         ),
         (
             403,
             {"message": "You don't have access to the model."},
             errors.PermissionRefused,
-            Usage(),
         ),
         (
             404,
             {"message": "The provided model identifier is invalid."},
             errors.ModelNotFound,
-            Usage(),
-        ),
-        (424, {"message": "The model had an error."}, errors.ProviderOverloaded, None),
-        (429, {"message": "Too many tokens, please wait."}, errors.RateLimited, Usage()),
-        (
-            429,
-            [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}],
-            errors.RateLimited,
-            Usage(),
-        ),
-        (
-            400,
-            {"error": {"code": "content_filter", "message": "The prompt was filtered."}},
-            errors.RequestRejected,
-            None,
-        ),
-        (
-            404,
-            {"error": {"code": "DeploymentNotFound", "message": "It does not exist."}},
-            errors.ModelNotFound,
-            Usage(),
         ),
     ],
 )
 @pytest.mark.parametrize("cloud", CLOUDS)
 async def test_the_clouds_errors_have_our_types(
-    cloud: str, status: int, body: Any, kind: type[errors.ProviderError], usage: Usage | None
+    cloud: str, status: int, body: Any, kind: type[errors.ProviderError]
 ) -> None:
     with StubProvider([Status(code=status, body=json.dumps(body).encode())]) as stub:
         adapter = adapter_to(cloud, stub)
         with pytest.raises(kind) as caught:
-            await adapter(call_to(MODELS[cloud]))
+            await adapter(a_call(MODELS[cloud]))
         await adapter.aclose()
         # the SDK tried once
         assert len(stub.requests) == 1
     assert type(caught.value) is kind
-    assert (caught.value.provider, caught.value.usage) == (cloud, usage)
+    assert (caught.value.provider, caught.value.usage) == (cloud, Usage())
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
@@ -331,7 +300,7 @@ async def test_the_environment_is_not_asked(cloud: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("AWS_REGION", "ambient")
     monkeypatch.setenv("CLOUD_ML_REGION", "ambient")
     monkeypatch.setenv("OPENAI_API_VERSION", "ambient")
-    request = await sent(cloud, call_to(MODELS[cloud]))
+    request = await sent(cloud, a_call(MODELS[cloud]))
     sdk = HEADERS["openai" if cloud == "azure" else "anthropic"]
     assert "ambient" not in str(request.headers) + request.path, sdk.changed
 
@@ -408,7 +377,7 @@ async def test_bedrock_s_other_models_are_refused_unsent() -> None:
     with StubProvider([]) as stub:
         adapter = adapter_to("bedrock", stub)
         with pytest.raises(errors.UnknownModel, match="not Claude"):
-            await adapter(call_to("bedrock:meta.llama3-1-8b-instruct-v1:0"))
+            await adapter(a_call("bedrock:meta.llama3-1-8b-instruct-v1:0"))
         await adapter.aclose()
 
 
@@ -422,7 +391,7 @@ async def test_the_settings_reach_the_adapter_and_the_ledger_has_the_cloud_s_pri
         monkeypatch.setenv("OPENAI_API_VERSION", "2025-04-01-preview")
         account = Account()
         opened = Connections(load_settings(), offline=lambda: pytest.fail("offline"))
-        await opened.complete("azure:gpt-6-luna", account)(call_to("azure:gpt-6-luna"))
+        await opened.complete("azure:gpt-6-luna", account)(a_call("azure:gpt-6-luna"))
         await opened.aclose()
         (request,) = stub.requests
     assert request.path.startswith("/openai/deployments/fast/")

@@ -17,17 +17,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import yaml
 from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.uploads.folder import Room, Uploads
+from orchestrator.ingest.uploads.process import open_stores
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.redis_server import find_server
+from orchestrator.work.items import Limits
 from posology.llm.providers.table import variables
+from posology.published.ingests import IngestOutput
 
 pytestmark = pytest.mark.slow
 
@@ -294,16 +297,26 @@ def test_uploads_are_ingested_by_a_service_of_their_own(
         "POSOLOGY_UPLOADS": str(tmp_path / "uploads"),
         "POSOLOGY_EMBEDDER": str(tiny_encoder),
     }
-    uploads = Uploads(tmp_path / "uploads")
-    with uploads.arriving("acme", "note.txt", Room(size=1_000)) as arrival:
-        arrival.write(b"Aspirin lowered the risk of stroke.")
-        made, _ = uploads.complete(arrival)
-    log = tmp_path / "log"
+    settings = Settings.model_validate({name: text for name, text in environment.items() if text})
+
+    async def send() -> str:
+        async with (
+            open_stores(settings) as stores,
+            stores.uploads.arriving("acme", "note.txt", Limits(items=1, bytes=1_000)) as arrival,
+        ):
+            arrival.write(b"Aspirin lowered the risk of stroke.")
+            return (await stores.uploads.complete(arrival))[0].id
+
+    async def get() -> IngestOutput:
+        async with open_stores(settings) as stores:
+            return await stores.uploads.get(ingest, tenant="acme")
+
+    ingest, log = anyio.run(send), tmp_path / "log"
     with _running(command, environment, log) as process:
-        _until(lambda: uploads.get(made.id, tenant="acme").over, process, log)
+        _until(lambda: anyio.run(get).over, process, log)
         process.terminate()
         assert process.wait(90) == 0, log.read_text(errors="replace")
-    assert uploads.get(made.id, tenant="acme").written == 1
+    assert anyio.run(get).written == 1
 
 
 def test_a_backup_is_made_and_the_service_waits_for_the_next_one(

@@ -9,8 +9,8 @@ import pytest
 from redis.asyncio import Redis
 
 from orchestrator.console.routes import ROUTES
-from tests.integration.test_console import CONSOLE_KEY, bench, token
 from tests.support.console import make_index
+from tests.support.console_bench import CONSOLE_KEY, open_console, token
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -43,7 +43,7 @@ def paths(value: str, method: str) -> list[str]:
 async def test_no_address_and_no_form_ends_in_a_defect(
     redis: Redis, redis_url: str, tenant: str, tmp_path: Path, tiny_encoder: Path, key: str | None
 ) -> None:
-    async with bench(
+    async with open_console(
         redis, redis_url, tenant, POSOLOGY_INDEX=str(make_index(tmp_path, str(tiny_encoder)))
     ) as b:
         if key is not None:

@@ -19,9 +19,9 @@ from orchestrator.jobs.store import JobStore
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
 from tests.integration.conftest import Serve
-from tests.integration.test_console import HEAVY
 from tests.integration.test_console_browser import browse, chromium
 from tests.support.console import HOSTILE, QUESTION
+from tests.support.console_bench import HEAVY
 from tests.support.console_full import Full, make_full
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from posology.testing.prices import by_bytes
 from posology.types import Decision, Dose, JobState, Outcome, Refusal, Stage, Task
 from strategies.direct import Direct
 from strategies.ladder import step_tasks
-from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench
+from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench
 from tests.integration.jobs_store.local import Gate, Local, killed
 from tests.support.steps import (
     BRIEF,
@@ -46,18 +46,12 @@ from tests.support.steps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    pass
 
 
 pytestmark = pytest.mark.anyio
 
 RUNGS = (2, 4, 8, 16)
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 def escalated(decision: Decision | None) -> Decision:

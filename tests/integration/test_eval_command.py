@@ -20,15 +20,9 @@ from posology.published.money import SpendOutput
 from posology.testing import Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.support.paid_runs import (
-    MODEL,
-    Cli,
-    command_line,
-    environment_of,
-    ingest_six,
-    kill_when,
-    write_rows,
-)
+from tests.support.commands import Cli, command_line
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 QUESTIONS: list[dict[str, Any]] = [
@@ -341,36 +335,6 @@ def test_no_other_command_asks_a_simulated_model(command: str, environment: dict
     assert refused.exit_code == 4
     said = " ".join(refused.stderr.split())
     assert "is a simulation that needs known answers: only `posology eval` asks it" in said
-
-
-@pytest.mark.slow
-def test_a_server_that_nobody_here_wrote_is_evaluated(
-    cli: Cli, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """llama.cpp's server with a model of random weights: every answer has a grade, and every token is in the rows."""
-    pytest.importorskip("xllamacpp", reason="llama.cpp's server is not installed (xllamacpp)")
-    pytest.importorskip("gguf", reason="models cannot be written (gguf)")
-    from tests.support.llama import serving, write_model
-
-    folder = tmp_path_factory.mktemp("model")
-    write_model(folder / "tiny.gguf", seed=1)
-    (folder / "prices.toml").write_text(
-        '[models."openai:tiny"]\ninput = "1"\ncache_read = "1"\noutput = "2"\n'
-    )
-    with serving(folder / "tiny.gguf", window=8_192) as server:
-        out = published(
-            cli(
-                "--out", "run", "--model", "openai:tiny", "--policy", "direct", "--max-cost", "1", "--json",
-                OPENAI_BASE_URL=server.base_url, POSOLOGY_PRICES=str(folder / "prices.toml"),
-                POSOLOGY_CONCURRENCY="1",
-            )
-        )  # fmt: skip
-        counted = server.counts()
-    rows = rows_of(tmp_path / "run")
-    assert (out.cells[0].questions, out.cells[0].missing) == (len(QUESTIONS), 0)
-    assert sum(row.input_tokens or 0 for row in rows) == counted.prompt
-    assert sum(row.output_tokens or 0 for row in rows) == counted.predicted
-    assert out.spent_usd == Decimal(counted.prompt + 2 * counted.predicted) / 1_000_000
 
 
 @pytest.mark.slow

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app
 from posology.errors import InvalidQuery
+from tests.support.commands import Cli, published
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 ROWS: list[dict[str, Any]] = [
     {"id": "t:1", "text": "Aspirin lowered the risk of stroke in adults.", "year": 2001, "journal": "The Lancet",
      "publication_types": ["Randomized Controlled Trial"], "mesh": ["Aspirin/therapeutic use"], "languages": ["eng"]},
@@ -22,7 +20,6 @@ ROWS: list[dict[str, Any]] = [
      "journal": "BMJ", "publication_types": ["Letter"], "mesh": ["Stroke"], "languages": ["eng", "fre"]},
     {"id": "t:3", "text": "Aspirin and stroke in adults, a review.", "journal": "Revue neurologique"},
 ]  # fmt: skip
-Cli = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +39,6 @@ def cli(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
     assert run("ingest", str(corpus)).exit_code == 0
     return run
-
-
-def published(result: Result, name: str) -> dict[str, Any]:
-    out: dict[str, Any] = json.loads(result.stdout)
-    jsonschema.validate(out, json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8")))
-    return out
 
 
 @pytest.mark.parametrize(

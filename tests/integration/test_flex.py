@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -23,8 +21,6 @@ from posology.llm.accounting import Account
 from posology.llm.calls import Caller
 from posology.llm.memo import call_key
 from posology.llm.providers.openai import OpenAIAdapter
-from posology.llm.stack import build
-from posology.query import make_query
 from posology.seams import Complete, Journal
 from posology.testing import Recorded, Reply, Step, StubProvider
 from posology.testing.provider.steps import NO_CAPACITY
@@ -33,14 +29,12 @@ from posology.types import (
     Call,
     Completion,
     Limits,
-    Message,
     Opening,
-    PromptId,
-    Role,
     Scope,
-    Stage,
     Usage,
 )
+from tests.support.calls import ASKED, call_to
+from tests.support.rigs import Rig, rigs
 
 pytestmark = pytest.mark.anyio
 
@@ -50,15 +44,7 @@ PRICES = packaged()
 
 
 def call() -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=MODEL,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content="Does aspirin prevent stroke?" * 50),),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=300,
-    )
+    return call_to(MODEL, ASKED * 50, max_tokens=300)
 
 
 class Clock:
@@ -72,53 +58,42 @@ class Clock:
         await anyio.lowlevel.checkpoint()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rig:
-    stub: StubProvider
-    account: Account
-    clock: Clock
-    complete: Complete
-
-    @property
-    def tiers(self) -> list[str | None]:
-        return [request.json.get("service_tier") for request in self.stub.requests]
-
-
 MakeRig = Callable[..., Rig]
 
 
 @pytest.fixture
-async def rig() -> AsyncIterator[MakeRig]:
-    with ExitStack() as stubs:
-        async with AsyncExitStack() as adapters:
+def clock() -> Clock:
+    return Clock()
 
-            def make(
-                script: Iterable[Step] | Callable[[Recorded], Step],
-                *,
-                journal: Journal | None = None,
-                **caller: Any,
-            ) -> Rig:
-                stub = stubs.enter_context(StubProvider(script))
-                adapter = OpenAIAdapter(api_key="key", base_url=stub.openai_url)
-                adapters.push_async_callback(adapter.aclose)
-                account, clock = Account(), Clock()
-                complete = build(
-                    adapter,
-                    journal=journal or account,
-                    prices=PRICES,
-                    bound=CallBound(),
-                    caller=Caller(**{"lane": "flex", "sleep": clock.sleep, **caller}),
-                )
-                return Rig(stub=stub, account=account, clock=clock, complete=complete)
 
-            yield make
+@pytest.fixture
+async def rig(clock: Clock) -> AsyncIterator[MakeRig]:
+    async with rigs() as made:
+
+        def make(script: Any, *, journal: Journal | None = None, **caller: Any) -> Rig:
+            given: dict[str, Any] = {
+                "caller": Caller(**{"lane": "flex", "sleep": clock.sleep, **caller})
+            }
+            if journal is not None:
+                given["journal"] = journal
+            return made(adapter, script, bound=CallBound(), **given)
+
+        yield make
+
+
+def adapter(stub: StubProvider) -> OpenAIAdapter:
+    return OpenAIAdapter(api_key="key", base_url=stub.openai_url)
+
+
+def tiers(rig: Rig) -> list[str | None]:
+    return [body.get("service_tier") for body in rig.sent]
 
 
 async def test_flex_is_reserved_at_the_standard_price_and_settled_at_its_own(rig: MakeRig) -> None:
     made = rig([Reply(text="yes", usage=USAGE)])
     assert (await made.complete(call())).served == "flex"
     (attempt,) = made.account.attempts
-    assert made.tiers == ["flex"]
+    assert tiers(made) == ["flex"]
     assert (attempt.tier, attempt.served) == ("flex", "flex")
     assert attempt.cost == PRICES.cost(MODEL, USAGE, "flex")
     assert attempt.cost is not None
@@ -160,10 +135,12 @@ async def test_a_tier_of_another_name_costs_an_unknown_amount(rig: MakeRig) -> N
     (attempt,) = made.account.attempts
     assert (attempt.served, attempt.cost) == ("unknown", None)
     assert attempt.charged == attempt.reserved
-    assert made.tiers == ["default"]
+    assert tiers(made) == ["default"]
 
 
-async def test_capacity_is_waited_for_within_one_call_and_costs_nothing(rig: MakeRig) -> None:
+async def test_capacity_is_waited_for_within_one_call_and_costs_nothing(
+    rig: MakeRig, clock: Clock
+) -> None:
     made = rig([NO_CAPACITY] * 6 + [Reply(text="yes", usage=USAGE)])
     await made.complete(call())
     attempts = made.account.attempts
@@ -171,8 +148,8 @@ async def test_capacity_is_waited_for_within_one_call_and_costs_nothing(rig: Mak
     assert [a.error for a in attempts] == ["NoCapacity"] * 6 + [None]
     assert {a.call for a in attempts} == {1}
     assert [a.cost for a in attempts[:6]] == [Decimal(0)] * 6
-    assert len(made.clock.slept) == 6
-    assert made.tiers == ["flex"] * 7
+    assert len(clock.slept) == 6
+    assert tiers(made) == ["flex"] * 7
 
 
 async def test_after_its_time_a_call_takes_the_standard_tier_if_it_may(rig: MakeRig) -> None:
@@ -182,7 +159,7 @@ async def test_after_its_time_a_call_takes_the_standard_tier_if_it_may(rig: Make
         capacity_timeout=lambda: 0.0,
     )
     await made.complete(call())
-    assert made.tiers == ["flex", "default"]
+    assert tiers(made) == ["flex", "default"]
     assert [(a.tier, a.served) for a in made.account.attempts] == [
         ("flex", None),
         ("standard", "standard"),
@@ -198,13 +175,13 @@ async def test_a_call_that_lost_flex_does_not_return_to_it(rig: MakeRig) -> None
     )
     # a 429 of the standard tier with these words is tried again there
     await made.complete(call())
-    assert made.tiers == ["flex", "default", "default"]
+    assert tiers(made) == ["flex", "default", "default"]
 
 
 async def test_in_the_standard_tier_lack_of_capacity_is_an_error_like_others(rig: MakeRig) -> None:
     made = rig([NO_CAPACITY, Reply(text="yes", usage=USAGE)], lane="standard")
     await made.complete(call())
-    assert made.tiers == ["default", "default"]
+    assert tiers(made) == ["default", "default"]
 
 
 async def test_without_the_standard_tier_the_provider_s_error_is_raised(rig: MakeRig) -> None:

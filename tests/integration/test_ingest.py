@@ -454,11 +454,6 @@ async def test_k_is_checked(filled: Index, embedder: HashEmbedder, k: int) -> No
         await Retriever(filled, embedder).retrieve(make_query("aspirin"), k)
 
 
-async def test_the_mode_is_checked(filled: Index, embedder: HashEmbedder) -> None:
-    with pytest.raises(InvalidQuery, match="mode"):
-        await Retriever(filled, embedder).retrieve(make_query("a"), 1, "magic")  # type: ignore[arg-type]
-
-
 async def test_an_error_of_the_embedder_comes_out_as_it_is(filled: Index) -> None:
     class Broken(HashEmbedder):
         def embed_queries(self, texts: Sequence[str]) -> np.ndarray:

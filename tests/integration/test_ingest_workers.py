@@ -8,12 +8,11 @@ import random
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -23,7 +22,7 @@ from redis import Redis
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.shards.processes import WORKER, Spread
 from orchestrator.ingest.shards.queue import RedisShards
-from orchestrator.ingest.shards.store import INGEST, RUNS, WORKERS, run_of
+from orchestrator.ingest.shards.store import INGEST, SHARDS, run_of
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
@@ -34,8 +33,7 @@ from posology.index.schema import TABLE
 from posology.index.shards.staging import Staging
 from posology.index.store import Index
 from posology.testing.models.encoder import WORDS
-
-T = TypeVar("T")
+from tests.support.waiting import until
 
 #: seconds
 LEASE = 8
@@ -124,24 +122,16 @@ def _ingest(corpus: Path, place: Path, encoder: Path, url: str) -> IngestReport:
 
 
 def _pids(redis: Redis) -> list[int]:
-    names: Any = redis.zrange(WORKERS, 0, -1)
+    names: Any = redis.zrange(SHARDS.processes, 0, -1)
     return [int(name.rpartition(":")[2]) for name in names]
-
-
-def _until(done: Callable[[], T], seconds: float = 90.0) -> T:
-    deadline = time.monotonic() + seconds
-    while not (value := done()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return value
 
 
 def _holders(redis: Redis, place: Path) -> set[str]:
     """The workers that hold a shard now."""
     prefix = f"posology:{{ingest.{run_of(str(place))}}}:"
     names: Any = redis.zrange(f"{prefix}leases", 0, -1)
-    found = {redis.hget(f"{prefix}shard:{name}", "worker") for name in names}
-    return {str(worker) for worker in found if worker}
+    tokens = {redis.hget(f"{prefix}item:{name}", "token") for name in names}
+    return {str(token).partition(" ")[2] for token in tokens if token}
 
 
 def _busy(redis: Redis, place: Path, process: subprocess.Popen[bytes]) -> set[str]:
@@ -178,10 +168,10 @@ def test_a_killed_worker_changes_nothing_in_the_result(
         _stack(tmp_path / "stack", tiny_encoder, workers=2) as url,
         Redis.from_url(url, decode_responses=True) as redis,
     ):
-        _until(lambda: len(_pids(redis)) == 2)
+        until(lambda: len(_pids(redis)) == 2)
         with _command(corpus, place, tiny_encoder, url, "--distributed") as process:
             try:
-                victim = _until(partial(_busy, redis, place, process)).pop()
+                victim = until(partial(_busy, redis, place, process)).pop()
                 os.kill(int(victim.rpartition(":")[2]), signal.SIGKILL)
                 out, err = process.communicate(timeout=200)
             finally:
@@ -190,7 +180,7 @@ def test_a_killed_worker_changes_nothing_in_the_result(
         report = json.loads(out)
         assert (report["written"], report["bad"]) == (RECORDS + 1, 0)
         # nothing is left in Redis or beside the index
-        assert not redis.zrange(RUNS, 0, -1)
+        assert not redis.zrange(SHARDS.groups, 0, -1)
         assert not list(redis.scan_iter("posology:{ingest.*"))
     assert Staging(Index.open(place).connection, Index.open(place).meta).names() == set()
     _same(alone, place)
@@ -205,11 +195,11 @@ def test_a_killed_writer_goes_on_from_what_was_encoded(
         with _command(corpus, place, tiny_encoder, url, "--distributed", nice=15) as process:
             # it gives way to whoever waits to kill it: a writer that keeps up with its worker takes
             # rows away as soon as they come
-            _until(lambda: process.poll() is not None or any(place.glob("shard-*-rows.lance")))
+            until(lambda: process.poll() is not None or any(place.glob("shard-*-rows.lance")))
             process.kill()
         assert process.returncode == -signal.SIGKILL
         # of the shards that were offered, the worker goes on with the next
-        _until(lambda: any(place.glob("shard-*-rows.lance")))
+        until(lambda: any(place.glob("shard-*-rows.lance")))
         report = _ingest(corpus, place, tiny_encoder, url)
     assert report.written + report.unchanged == RECORDS + 1
     assert not list(place.glob("shard-*"))

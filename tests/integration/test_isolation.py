@@ -18,8 +18,6 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
 from orchestrator.api.app import create_app
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.jobs.affected import affected
 from orchestrator.settings import Settings
 from posology.index.schema import Row, digest
@@ -32,6 +30,7 @@ from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage
 from tests.integration.jobs_store.helpers import DIRECT, answer
+from tests.support.indices import groups, index_of
 from tests.support.life import (
     ANSWER,
     GLOBAL,
@@ -51,7 +50,7 @@ OPEN = "what it says is of no tenant"
 LIST = "it answers of one's own alone"
 ITEM = "an id of another's is an id of nothing"
 SHARED = "all tenants read one index"
-UPLOADED = "tests/integration/test_uploads.py: nothing of it is in Redis"
+UPLOADED = "tests/integration/test_uploads.py, test_ingesting.py: an ingest is its tenant's, by the prefix of its keys"
 TOOLS = "tests/integration/test_mcp.py: two tenants, each with its own jobs alone"
 FETCHED = "tests/integration/test_live_http.py: its ingest is its tenant's, and its count has the tenant's tag"
 TABLED = "tests/integration/test_tables_http.py: a table of another tenant's is none; its calls are in the tenant's ledger"
@@ -425,13 +424,8 @@ async def test_lists_hold_ones_own_alone(redis_url: str, tenant: str) -> None:
 async def test_an_estimate_goes_by_ones_own_calls_alone(
     redis_url: str, tenant: str, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"id": "t:1", "text": "Aspirin lowered the risk of stroke."}\n')
-    place = str(tmp_path / "index")
-    await to_thread.run_sync(
-        lambda: run_ingest([rows], Settings(), Target(place=place, embedder=str(tiny_encoder)))
-    )
-    given = {"POSOLOGY_INDEX": place, "POSOLOGY_EMBEDDER": str(tiny_encoder)}
+    place = await to_thread.run_sync(index_of, tmp_path, tiny_encoder, groups(1))
+    given = {"POSOLOGY_INDEX": str(place), "POSOLOGY_EMBEDDER": str(tiny_encoder)}
     async with two(redis_url, tenant, **given) as (_, ours, theirs):
 
         async def estimate(one: Side) -> dict[str, Any]:

@@ -10,12 +10,11 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -24,22 +23,10 @@ from orchestrator.jobs.store import open_store
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.ports import free_port
 from posology.store import keys
+from tests.integration.conftest import Finish
+from tests.support.commands import Cli, flat, published
 
 RUNNER = CliRunner()
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
-Finish = Callable[..., Awaitable[str | None]]
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, **env: str) -> Result:
-        environment = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "200"}
-        return RUNNER.invoke(app, list(arguments), env={**environment, **env})
-
-    return run
 
 
 @pytest.fixture
@@ -56,17 +43,6 @@ def end(redis_url: str, tenant: str, finish: Finish) -> Callable[..., str | None
         return anyio.run(once)
 
     return run
-
-
-def published(result: Result, name: str) -> Any:
-    out = json.loads(result.stdout)
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    jsonschema.validate(out, schema)
-    return out
-
-
-def flat(text: str) -> str:
-    return " ".join(text.replace("│", " ").split())
 
 
 def test_a_question_is_submitted_once_for_its_key(cli: Cli) -> None:
@@ -113,16 +89,9 @@ def test_jobs_are_listed_by_state_and_in_pages(cli: Cli, end: Any) -> None:
     assert {job["id"] for job in found} == dead
     queued = published(cli("jobs", "list", "--state", "queued", "--json"), "jobs")["jobs"]
     assert {job["id"] for job in queued} == set(ids) - dead
-    for extra, expected in (([], set(ids)), (["--failed"], dead)):
-        seen: list[str] = []
-        after: list[str] = []
-        while True:
-            page = published(cli("jobs", "list", "--limit", "1", "--json", *extra, *after), "jobs")
-            seen += [job["id"] for job in page["jobs"]]
-            if page["next"] is None:
-                break
-            after = ["--after", page["next"]]
-        assert (set(seen), len(seen)) == (expected, len(expected))
+    first = published(cli("jobs", "list", "--limit", "3", "--json"), "jobs")
+    rest = published(cli("jobs", "list", "--after", first["next"], "--json"), "jobs")
+    assert [job["id"] for job in (*first["jobs"], *rest["jobs"])] == sorted(ids, reverse=True)
     table = flat(cli("jobs", "list", "--limit", "2").stdout)
     assert max(ids) in table
     assert "Is it [red]" in table
@@ -169,14 +138,6 @@ def test_cancelling_says_what_was_spent(cli: Cli) -> None:
     out = published(cli("jobs", "cancel", job, "--json"), "job")
     assert out["cancellation"]["calls_made"] == 0
     assert cli("jobs", "watch", job).exit_code == 8
-
-
-def test_a_finished_job_cannot_be_cancelled(cli: Cli, end: Any) -> None:
-    job = cli("submit", "Why?").stdout.strip()
-    end()
-    result = cli("jobs", "cancel", job)
-    assert result.exit_code == 8
-    assert "succeeded" in result.stderr
 
 
 def test_failed_jobs_are_tried_again(cli: Cli, end: Any) -> None:
@@ -329,12 +290,9 @@ def test_batches_are_listed_shown_and_cancelled(cli: Cli, end: Any, tmp_path: Pa
     assert shown.exit_code == 0, shown.stderr
     assert "1 queued, 1 succeeded, 1 rejected" in shown.stdout
     cancelled = cli("batches", "cancel", made, "--json")
-    out = json.loads(cancelled.stdout)
-    jsonschema.validate(out, json.loads((SCHEMAS / "batch.json").read_text(encoding="utf-8")))
+    out = published(cancelled, "batch")
     assert (out["state"], out["states"]) == ("cancelled", {"succeeded": 1, "cancelled": 1})
-    listed = cli("batches", "list", "--state", "cancelled", "--json")
-    page = json.loads(listed.stdout)
-    jsonschema.validate(page, json.loads((SCHEMAS / "batches.json").read_text(encoding="utf-8")))
+    page = published(cli("batches", "list", "--state", "cancelled", "--json"), "batches")
     assert [one["id"] for one in page["batches"]] == [made]
     assert made in cli("batches", "list").stdout
     assert made not in cli("batches", "list", "--state", "running").stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from itertools import product
@@ -45,16 +45,16 @@ from posology.types import (
     Finish,
     JobState,
     Passage,
-    Refusal,
     Rule,
     Stage,
+    Support,
     Task,
 )
 from prompts.answer import CitedReply, Said
 from strategies import make as make_strategy
 from strategies.evidence import whole
 from strategies.support.judging import LONGEST, MOST
-from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench, request
+from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Gate, Local, killed, of, reply, runner
 from tests.support.adapters import sending
 from tests.support.holding import Holding, used
@@ -99,7 +99,7 @@ async def answer(
     journal: Journal | None = None,
     patience: Patience = WITHOUT_END,
     support_model: str | None = None,
-) -> tuple[Answer | Refusal, ScriptedModel]:
+) -> tuple[Answer, ScriptedModel]:
     """Answer in the mode ``model``; the packaged judge, where it is asked, is sure of everything."""
     model = ScriptedModel(script)
     complete = build(
@@ -117,7 +117,14 @@ async def answer(
         excerpts=whole(TASK.retrieval.passages),
         patience=patience,
     )
+    assert isinstance(made, Answer)
     return made, model
+
+
+def support_of(made: Answer) -> Support:
+    """What was found of its sentences."""
+    assert made.support is not None
+    return made.support
 
 
 async def test_one_call_judges_all_sentences_and_its_words_are_shown() -> None:
@@ -125,15 +132,14 @@ async def test_one_call_judges_all_sentences_and_its_words_are_shown() -> None:
     made, model = await answer(
         saying(["supported", "not said"], FEWER, PAIN, REPEATED), journal=account
     )
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    fewer, pain, repeated = made.support.sentences
+    support = support_of(made)
+    fewer, pain, repeated = support.sentences
     assert (fewer.backing, fewer.probability, fewer.failed) == (Backing.SUPPORTED, None, ())
     assert (pain.backing, pain.failed) == (Backing.UNSUPPORTED, (Rule.UNSAID,))
     assert [str(one) for one in pain.differences] == ["the quote does not seem to say this"]
     # it repeats its quote, and is not judged
     assert repeated.backing is Backing.SUPPORTED
-    assert made.support.judge == model.calls[-1].model.partition(":")[2]
+    assert support.judge == model.calls[-1].model.partition(":")[2]
     assert [one.stage for one in account.attempts] == [Stage.ANSWER, Stage.JUDGE]
     assert account.attempts[-1].prompt.name == "judge"
     assert made.notes[-1].startswith("1 of 3 sentences differs")
@@ -158,9 +164,8 @@ async def test_verdicts_beside_rules(
     verdict: str, said: Said, backing: Backing, failed: tuple[Rule, ...], disagrees: bool
 ) -> None:
     made, _ = await answer(saying([verdict], said))
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    (one,) = made.support.sentences
+    support = support_of(made)
+    (one,) = support.sentences
     assert (one.backing, one.failed, one.disagrees) == (backing, failed, disagrees)
 
 
@@ -186,9 +191,7 @@ async def test_without_its_reply_the_packaged_judge_judges_and_the_answer_says_s
     reply: Callable[[Call], ScriptedReply], why: str
 ) -> None:
     made, model = await answer(saying(reply, FEWER))
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert made.support.judge == "packaged"
+    assert support_of(made).judge == "packaged"
     assert why in made.notes[-1]
     # a reply of another form is asked for once more, by the one way that all calls go
     assert sum(call.stage is Stage.JUDGE for call in model.calls) <= 2
@@ -227,9 +230,7 @@ async def test_a_cap_without_room_is_kept() -> None:
     cap = sum(one.reserved for one in probe.attempts) - Decimal("0.000000001")
     ledger = LedgerJournal(MemoryLedger(), Account(), cap=cap)
     made, model = await answer(script, journal=ledger)
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert made.support.judge == "packaged"
+    assert support_of(made).judge == "packaged"
     assert "The remaining budget is too small to let a model judge" in made.notes[-1]
     assert [call.stage for call in model.calls] == [Stage.ANSWER]
 
@@ -239,9 +240,10 @@ async def test_what_is_too_long_to_be_read_whole_is_not_judged() -> None:
     assert len(words) > LONGEST
     long = Said(text=f"Strokes were fewer with drug 0, and {words}.", sentences=["1.1"])
     made, model = await answer(saying(["supported"], long, FEWER))
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert [one.backing for one in made.support.sentences] == [Backing.UNCLEAR, Backing.SUPPORTED]
+    assert [one.backing for one in support_of(made).sentences] == [
+        Backing.UNCLEAR,
+        Backing.SUPPORTED,
+    ]
     assert model.calls[-1].messages[-1].content.count("statement: ") == 1
 
 
@@ -297,12 +299,6 @@ def test_the_model_is_settled_when_a_question_is_submitted() -> None:
     assert kept.as_settled().models == ("openai:gpt-5", "openai:gpt-5-nano")
     offline = JobRequest(question="Why?", model="offline:extractive", support="model")
     assert offline.to_request(Settings()).afterwards == 0
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("strategy", ["direct", "briefcontext"])

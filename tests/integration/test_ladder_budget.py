@@ -144,13 +144,6 @@ async def test_it_stops_between_two_rungs() -> None:
     assert (job.spent, job.reserved) == (2 * COST, Decimal(0))
 
 
-async def test_a_cent_more_pays_for_the_third() -> None:
-    ledger = MemoryLedger()
-    journal = LedgerJournal(ledger, Account(), cap=2 * COST + WORST[2])
-    refusal = await ladder()(task(), complete(ScriptedModel(lambda _: REFUSED), journal))
-    assert [rung.passages for rung in refusal.rungs] == [2, 4, 8]
-
-
 @given(cents=st.integers(0, int(100 * (3 * COST + WORST[3])) + 100))
 def test_the_cap_is_never_passed_and_says_how_far_it_goes(cents: int) -> None:
     cap = Decimal(cents) / 100

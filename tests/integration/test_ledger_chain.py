@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,17 +18,9 @@ from posology.budget.books.archive.moving import Archive, read
 from posology.budget.books.reader import Entry, Reader
 from posology.errors import BadFile
 from posology.store import keys
-from posology.store.connection import connect
 from tests.support.traffic import Traffic, hash_of
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -30,13 +30,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ledger.md"
 ALL = Wanted()
 Read = Callable[[Path], list[AttemptRow]]
 _TYPES = get_type_hints(AttemptRow)
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture

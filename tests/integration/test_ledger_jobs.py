@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,16 +18,10 @@ from posology.budget.books.rows import AttemptRow
 from posology.budget.ledger.base import nano
 from posology.store import keys
 from posology.types import Outcome
-from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, open_bench
+from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench
 from tests.support.traffic import hash_of
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 async def audit(bench: Bench, *, many: int = 50_000) -> Audit:

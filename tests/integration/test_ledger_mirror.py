@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -26,7 +26,6 @@ from posology.budget.books.reader import Entry, Reader
 from posology.budget.books.rows import NAMES
 from posology.errors import ConfigurationError, InvalidQuery, MirrorFailed, MirrorMismatch
 from posology.store import keys
-from posology.store.connection import connect
 from tests.support.postgres import postgres
 from tests.support.traffic import Traffic, hash_of
 
@@ -45,13 +44,6 @@ def database(server: str, tenant: str) -> str:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {tenant}".encode())
     return server.replace("/postgres?", f"/{tenant}?")
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
 import anyio
-import jsonschema
 import pytest
 from redis.asyncio import Redis
 from typer.testing import CliRunner, Result
@@ -27,12 +25,11 @@ from posology.store import keys
 from posology.store.connection import connect
 from posology.store.scripts import Scripts
 from posology.types import Scope
-from tests.integration.jobs_store.helpers import BOUND, MODEL, Bench, open_bench
+from tests.integration.jobs_store.helpers import BOUND, MODEL, Bench
+from tests.support.commands import published
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.anyio
-
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "orphans.json"
 
 
 @pytest.fixture
@@ -40,12 +37,6 @@ async def traffic(redis: Redis, redis_url: str, tenant: str) -> Traffic:
     made = Traffic(redis=redis, url=redis_url, tenant=tenant)
     await made.start()
     return made
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 async def orphan(redis: Redis, tenant: str, *attempts: str) -> None:
@@ -247,9 +238,7 @@ def test_the_command_settles_and_says_what_stays(redis_url: str, tenant: str) ->
     assert f"orphaned reservation: {second}" in shown.stdout
     done = command("settle-orphans", "--not-billed", "--json")
     assert done.exit_code == 0, done.stdout
-    out = json.loads(done.stdout)
-    jsonschema.validate(out, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    (audit,) = out["tenants"]
+    (audit,) = published(done, "orphans")["tenants"]
     (settled,) = audit["settled"]
     assert (settled["attempt"], settled["charged_usd"]) == (second, "0")
     assert command("verify").exit_code == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,18 +19,10 @@ from posology.budget.ledger.redis import RedisLedger
 from posology.budget.ledger.scripts import source
 from posology.errors import BadFile, LedgerBusy, StoreUnavailable
 from posology.store import keys
-from posology.store.connection import connect
 from posology.store.scripts import Scripts
 from tests.support.traffic import Traffic, hash_of
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture

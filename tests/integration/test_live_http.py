@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from posology.published.answers import AskOutput
 from posology.published.ingests import IngestOutput, IngestState
 from posology.store import keys
 from posology.testing.literature.stub import LiteratureStub
+from tests.integration.conftest import Finish
 from tests.integration.test_api import problem
 from tests.integration.test_uploads import ingest_all, nothing_is_left, serving
 
 pytestmark = pytest.mark.anyio
 FETCHES = "/v1/index/fetches"
-Finish = Callable[..., Awaitable[str | None]]
 QUESTION = "Does aspirin reduce stroke in adults?"
 
 
@@ -67,7 +67,7 @@ async def test_a_fetch_becomes_passages_with_their_provenance(
         assert same.id == ingest_of(made).id
         again = await client.post(FETCHES, json=body)
         assert (again.status_code, again.json()) == (200, made.json())
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         found = ingest_of(await client.get(made.headers["location"]))
         assert found.state is IngestState.SUCCEEDED, found
         assert found.fetch is not None
@@ -84,7 +84,7 @@ async def test_a_fetch_becomes_passages_with_their_provenance(
 def nothing_of_it_is_left(given: dict[str, str]) -> None:
     folder = Path(given["POSOLOGY_UPLOADS"])
     left = [p.name for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")]
-    assert left == ["record.json"]
+    assert left == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,6 @@ def nothing_of_it_is_left(given: dict[str, str]) -> None:
         ({}, 422, "invalid-query"),
         ({"query": "a", "pmids": ["1"]}, 422, "invalid-query"),
         ({"query": " "}, 422, "invalid-query"),
-        ({"question": "?!"}, 422, "invalid-query"),
         ({"query": "a", "max_records": 201}, 422, "invalid-query"),
         ({"pmids": [str(n) for n in range(1, 202)]}, 422, "invalid-query"),
         ({"pmids": ["1 OR 2"]}, 422, "invalid-query"),
@@ -149,7 +148,7 @@ async def test_a_fetch_of_nothing_and_one_that_fails_say_so(
 ) -> None:
     async with serving(redis, redis_url, given, tenant=tenant) as client:
         made = await client.post(FETCHES, json={"query": "walruses"})
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         found = ingest_of(await client.get(made.headers["location"]))
         assert found.state is IngestState.FAILED
         assert found.error is not None
@@ -157,7 +156,7 @@ async def test_a_fetch_of_nothing_and_one_that_fails_say_so(
         assert "`walruses` finds nothing" in found.error.message
         made = await client.post(FETCHES, json={"query": "aspirin"})
         stub._faults[len(stub.seen) + 1] = "redirect"
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         found = ingest_of(await client.get(made.headers["location"]))
         assert found.error is not None
         assert found.error.type == "FetchFailed"
@@ -175,7 +174,7 @@ async def test_a_question_waits_for_its_literature(
         )
         waiting = problem(soon, 503, "fetch-unfinished")
         assert (await store.page(tenant=tenant)).jobs == ()
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         sent = len(stub.seen)
         found: list[httpx2.Response] = []
 
@@ -219,7 +218,7 @@ async def test_a_question_whose_literature_is_not_found_fails_before_it_is_submi
             503,
             "fetch-unfinished",
         )
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         # a failed fetch is made again
         soon = await client.post("/v1/ask", params=asked, json={"question": QUESTION})
         problem(soon, 503, "fetch-unfinished")

@@ -9,13 +9,11 @@ import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.published.answers import AskOutput
 from posology.testing.literature.stub import LiteratureStub
+from tests.support.indices import index_of
 
 pytestmark = pytest.mark.slow
 
@@ -25,10 +23,8 @@ QUESTION = {"question": "Does aspirin reduce stroke in adults?"}
 def test_a_live_question_is_answered_from_what_was_fetched(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"id": "t:1", "text": "Walruses rest on ice."}\n', encoding="utf-8")
-    place, encoder = str(tmp_path / "index"), str(tiny_encoder)
-    run_ingest([rows], Settings(), Target(place=place, embedder=encoder))
+    rows = [{"id": "t:1", "text": "Walruses rest on ice."}]
+    place, encoder = str(index_of(tmp_path, tiny_encoder, rows)), str(tiny_encoder)
     # the second request is refused for a moment, as services do
     stub = LiteratureStub(faults={2: "429"})
     with stub.serving() as url:

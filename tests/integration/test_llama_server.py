@@ -284,8 +284,11 @@ async def test_bytes_that_are_no_text_are_an_unusable_reply(folder: Path) -> Non
                     advised = "use another model" in str(error)
                     found["advised" if advised else str(error)] += 1
             assert set(found) == {"advised"}
-            # none is made twice; what the server does not tell the tokens of is charged at its bound
-            assert len(rig.account.attempts) == 20
+            # none is made twice, but for a repair of a reply that was read; what the server does not tell the tokens of is
+            # charged at its bound
+            by_call = {(one.call, one.attempt): one for one in rig.account.attempts}
+            again = [(call, attempt - 1) for call, attempt in by_call if attempt > 1]
+            assert [one for one in again if by_call[one].usage is None] == []
             assert rig.account.unknown == found["advised"]
 
 
@@ -341,17 +344,5 @@ async def test_questions_end_typed_and_are_accounted_for(server: Llama, folder: 
         ended = await a_run(rig, 20)
         assert ended["Refusal"] + ended["Answer"] >= 10
         assert ended.total() == 20
-        assert {one.error for one in rig.account.attempts} >= {None, "ContextTooLong"}
-        rig.check_books()
-
-
-@pytest.mark.slow
-async def test_a_hundred_questions_end_typed_and_are_accounted_for(
-    server: Llama, folder: Path
-) -> None:
-    async with rigged(server, folder, each=True) as rig:
-        ended = await a_run(rig, 100)
-        assert ended["Refusal"] + ended["Answer"] >= 50
-        assert ended.total() == 100
         assert {one.error for one in rig.account.attempts} >= {None, "ContextTooLong"}
         rig.check_books()

@@ -18,7 +18,6 @@ from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.providers.places import Places
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
-from posology.query import make_query
 from posology.testing import (
     Cut,
     Faults,
@@ -31,7 +30,8 @@ from posology.testing import (
     by_bytes,
 )
 from posology.testing.provider.server import LoadServer
-from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
+from posology.types import Call, Outcome, Usage
+from tests.support.calls import call_to
 
 pytestmark = pytest.mark.anyio
 
@@ -42,15 +42,7 @@ FENCED = "[[P1 ab12]]\ntitle: A trial\ntext: Aspirin lowered the risk. It did.\n
 
 
 def a_call(provider: str, content: str = FENCED) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=MODELS[provider],
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content=content),),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=100,
-    )
+    return call_to(MODELS[provider], content)
 
 
 def adapter_to(provider: str, stub: LoadStub) -> OpenAIAdapter | AnthropicAdapter:
@@ -197,18 +189,6 @@ async def test_requests_on_many_connections_are_under_way_at_once() -> None:
         for _, out in streams[1:]:
             out.close()
     assert (stats["finished"], stats["peak_in_flight"], stats["connections"]) == (30, 30, 30)
-
-
-async def test_calls_one_after_another_share_a_connection() -> None:
-    async with serving(lambda _: Reply(text="yes")) as (server, _, writer):
-        host, port = writer.get_extra_info("peername")[:2]
-        adapter = OpenAIAdapter(api_key="any", base_url=f"http://{host}:{port}/v1")
-        for _ in range(10):
-            await adapter(a_call("openai"))
-        await adapter.aclose()
-        stats = server.ledger.stats()
-    # the other one is this test's own
-    assert (stats["finished"], stats["connections"]) == (10, 2)
 
 
 async def test_a_reply_drips_and_the_next_one_waits_for_it() -> None:

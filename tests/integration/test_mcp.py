@@ -19,8 +19,6 @@ from mcp_types import CallToolResult
 
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import TenantStore
@@ -32,6 +30,7 @@ from posology.types import JobState
 from posology.types import Limits as Money
 from tests.integration.conftest import Serve
 from tests.integration.jobs_store.helpers import DIRECT, ERROR, answer
+from tests.support.indices import index_of
 from workers.engine.claims import WorkStore
 
 pytestmark = pytest.mark.anyio
@@ -92,16 +91,11 @@ class Side:
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("mcp")
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": "pmid:1", "text": HOSTILE, "title": "A trial"},
         {"id": "pmid:2", "text": "Placebo did not lower the risk.", "retracted": True},
     ]  # fmt: skip
-    file = folder / "rows.jsonl"
-    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    place = str(folder / "index")
-    run_ingest([file], Settings(), Target(place=place, embedder=str(tiny_encoder)))
-    return place
+    return str(index_of(tmp_path_factory.mktemp("mcp"), tiny_encoder, rows))
 
 
 @asynccontextmanager

@@ -15,8 +15,6 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from orchestrator.api.app import create_app
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import TenantStore
@@ -26,6 +24,7 @@ from posology.store.connection import connect
 from posology.types import Limits
 from tests.integration.conftest import Serve
 from tests.integration.jobs_store.helpers import DIRECT, answer
+from tests.support.indices import groups, index_of
 from workers.engine.claims import WorkStore
 
 pytestmark = pytest.mark.anyio
@@ -50,12 +49,7 @@ async def assistant(folder: Path, *words: str, **more: str) -> AsyncIterator[Cli
 
 @pytest.mark.slow
 async def test_the_offline_reader_answers_without_a_key(tiny_encoder: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    texts = [f"Aspirin lowered the risk of stroke in group {n} of adults." for n in range(4)]
-    lines = (json.dumps({"id": f"pmid:{n + 1}", "text": text}) for n, text in enumerate(texts))
-    rows.write_text("\n".join(lines), encoding="utf-8")
-    place = str(tmp_path / "index")
-    run_ingest([rows], Settings(), Target(place=place, embedder=str(tiny_encoder)))
+    place = str(index_of(tmp_path, tiny_encoder, groups(4)))
     encoder = {"POSOLOGY_EMBEDDER": str(tiny_encoder)}
     with anyio.fail_after(240):
         async with assistant(tmp_path, "--index", place, **encoder) as client:

@@ -6,15 +6,14 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app
 from posology.index.store import Index
+from tests.support.commands import published
 from tests.support.literature import (
     BIB,
     CSV,
@@ -30,7 +29,6 @@ from tests.support.literature import (
     pdf,
 )
 
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "ingest.json"
 PUBMED_CSV = "PMID,Title,Authors,Citation,First Author,Journal/Book,Publication Year,Create Date,PMCID,NIHMS ID,DOI\n"
 
 #: files of which at least one record is read
@@ -156,8 +154,7 @@ def papers(tmp_path: Path) -> Path:
 def test_every_file_is_read_or_named(papers: Path, ingest: Ingest, tmp_path: Path) -> None:
     result = ingest(papers, "--json")
     assert result.exit_code == 1, result.output
-    out: dict[str, Any] = json.loads(result.stdout)
-    jsonschema.validate(out, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    out = published(result, "ingest")
     bad = {Path(item["path"]).name: item["reason"] for item in out["bad_files"]}
     skipped = {Path(item["path"]).name: item["reason"] for item in out["skipped"]}
     # its records up to the break are read, and the break is named

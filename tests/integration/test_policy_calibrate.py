@@ -6,20 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from typer.testing import Result
 
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.question import qtables
-from orchestrator.settings import Settings
 from orchestrator.training.calibration.forms import CalibratedOutput
 from policies.calibration import packaged
 from posology.index.store import Index
-from tests.support.paid_runs import Cli, command_line, environment_of, kill_when, write_rows
+from tests.support.commands import Cli, command_line, published
+from tests.support.indices import index_of, write_rows
+from tests.support.paid_runs import environment_of, kill_when
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 DRUGS = (
     "aspirin",
     "ibuprofen",
@@ -44,7 +40,6 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("index")
     rows = [
         {
             "id": f"t:{drug}:{end}",
@@ -53,9 +48,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for place, (drug, end) in enumerate((drug, end) for drug in DRUGS for end in ENDS)
     ]
-    path = write_rows(folder / "rows.jsonl", rows)
-    run_ingest([path], Settings(), Target(place=str(folder / "index"), embedder=str(tiny_encoder)))
-    return folder / "index"
+    return index_of(tmp_path_factory.mktemp("index"), tiny_encoder, rows)
 
 
 @pytest.fixture
@@ -69,14 +62,6 @@ def cli(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyP
     write_rows(tmp_path / "gold.jsonl", QUESTIONS)
     write_rows(tmp_path / "plain.jsonl", [{"question": one["question"]} for one in QUESTIONS])
     return command_line(environment, "policy")
-
-
-def published(result: Result, name: str) -> Any:
-    assert result.exit_code in (0, 1), result.output
-    out = json.loads(result.stdout)
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    jsonschema.validate(out, schema)
-    return out
 
 
 def made(cli: Cli, *arguments: str, **env: str) -> CalibratedOutput:

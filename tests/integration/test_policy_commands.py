@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
-import jsonschema
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
-from orchestrator.cli.app import app
 from orchestrator.question import qtables
 from policies.qtable import ACTIONS, QTable
 from posology.types import Decision, Dose
 from tests.integration.jobs_store.helpers import open_bench
 from tests.integration.jobs_store.test_feedback import judged_by, succeeded
+from tests.support.commands import Cli, published
 from tests.unit.policies.tables import table
-
-RUNNER = CliRunner()
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
-Cli = Callable[..., Result]
 
 
 @pytest.fixture
-def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, **env: str) -> Result:
-        environment = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "200"}
-        return RUNNER.invoke(app, ["policy", *arguments], env={**environment, **env})
-
-    return run
+def cli(cli: Cli) -> Cli:
+    return partial(cli, "policy")
 
 
 @pytest.fixture
@@ -46,14 +33,6 @@ def of(tmp_path: Path) -> QTable:
     found = table(q=q)
     qtables.save(found, tmp_path / "t.json")
     return found
-
-
-def published(result: Result, name: str) -> Any:
-    assert result.exit_code in (0, 1), result.stderr
-    out = json.loads(result.stdout)
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    jsonschema.validate(out, schema)
-    return out
 
 
 @pytest.mark.slow

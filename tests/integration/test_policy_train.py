@@ -15,19 +15,13 @@ from orchestrator.question import qtables
 from orchestrator.training.forms import TrainOutput
 from orchestrator.training.qtable.rows import read_run
 from policies.qtable import ACTIONS
-from posology.testing import Reply, Status, StubProvider
+from posology.testing import Reply, StubProvider
 from posology.testing.provider.batches.book import BatchBook
 from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.support.paid_runs import (
-    MODEL,
-    Cli,
-    command_line,
-    environment_of,
-    ingest_six,
-    kill_when,
-    write_rows,
-)
+from tests.support.commands import Cli, command_line
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "train.json"
 QUESTIONS: list[dict[str, Any] | str] = [
@@ -234,16 +228,6 @@ def test_a_run_that_was_killed_goes_on_and_pays_for_nothing_twice(
         assert len(twice) <= 1
         assert len(stub.requests) == out.estimate.calls + out.estimate.answered + len(twice)
     assert qtables.load(tmp_path / "t.json").visits.tolist() == [[2] * len(ACTIONS)]
-
-
-def test_a_key_that_is_refused_stops_it_at_once(cli: Cli, asked: Path, tmp_path: Path) -> None:
-    with StubProvider(lambda _: Status(code=401)) as stub:
-        result = cli(
-            "--questions", str(asked), "--model", MODEL, stub=stub, POSOLOGY_CONCURRENCY="2"
-        )
-        assert result.exit_code == 6
-        assert len(stub.requests) <= 2
-    assert not (tmp_path / "t.json").exists()
 
 
 def test_the_offline_reader_is_free(cli: Cli, asked: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 import anyio
@@ -24,22 +25,20 @@ from posology.llm.providers.places import Places
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
-from posology.query import make_query
-from posology.seams import Complete
 from posology.testing import (
     Cut,
-    Hang,
     Malformed,
     NoSuchModel,
-    Recorded,
     Reply,
     Status,
     Step,
     StubProvider,
     by_bytes,
 )
-from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
+from posology.types import Call, Finish, Message, Outcome, Role, Usage
+from tests.support.calls import ASKED, call_to
 from tests.support.private_parts import HEADERS
+from tests.support.rigs import Rig, rigs
 
 pytestmark = pytest.mark.anyio
 
@@ -56,34 +55,9 @@ class Verdict(BaseModel):
     verdict: Literal["yes", "no"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rig:
-    """A stack over one SDK, and what it left behind."""
-
-    stub: StubProvider
-    adapter: Adapter
-    complete: Complete
-    account: Account
-    call: Call
-
-    @property
-    def outcomes(self) -> list[tuple[int, int, Outcome, str | None]]:
-        return [(a.call, a.attempt, a.outcome, a.error) for a in self.account.attempts]
-
-
-def call_to(model: str) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=model,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(
-            Message(role=Role.SYSTEM, content="Answer from the passages."),
-            Message(role=Role.USER, content=f"{PASSAGES}Does aspirin prevent stroke?"),
-        ),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=321,
-    )
+def a_call(provider: str) -> Call:
+    system = "Answer from the passages."
+    return call_to(MODELS[provider], f"{PASSAGES}{ASKED}", system=system, max_tokens=321)
 
 
 @pytest.fixture(params=["openai", "anthropic"])
@@ -103,58 +77,33 @@ def connect(provider: str, options: ProviderOptions) -> None:
     row.connect(options)
 
 
-MakeRig = Callable[..., Any]
+MakeRig = Callable[..., Rig]
 
 
 @pytest.fixture
-async def rig(provider: str) -> Any:
-    stubs: list[StubProvider] = []
-    adapters: list[Adapter] = []
+async def rig(provider: str) -> AsyncIterator[MakeRig]:
+    async with rigs() as made:
 
-    def make(
-        script: list[Step] | Callable[[Recorded], Step],
-        *,
-        policy: RetryPolicy = QUICK,
-        timeout: float = 60.0,
-        limit: int = 8,
-        **options: Any,
-    ) -> Rig:
-        stub = StubProvider(script).__enter__()
-        stubs.append(stub)
-        adapter = adapter_to(provider, stub, timeout=timeout, **options)
-        adapters.append(adapter)
-        account = Account()
-        complete = build(
-            adapter,
-            journal=account,
-            prices=packaged(),
-            bound=by_bytes,
-            retry=policy,
-            limit=Places(limit),
-        )
-        return Rig(
-            stub=stub,
-            adapter=adapter,
-            complete=complete,
-            account=account,
-            call=call_to(MODELS[provider]),
-        )
+        def make(script: Any, *, policy: RetryPolicy = QUICK, **options: Any) -> Rig:
+            to = partial(adapter_to, provider, **{"timeout": 60.0, **options})
+            return made(to, script, retry=policy, limit=Places(8))
 
-    yield make
-    for adapter in adapters:
-        await adapter.aclose()
-    for stub in stubs:
-        stub.__exit__(None, None, None)
+        yield make
 
 
-async def test_a_success(rig: MakeRig, provider: str) -> None:
+@pytest.fixture
+def call(provider: str) -> Call:
+    return a_call(provider)
+
+
+async def test_a_success(rig: MakeRig, call: Call, provider: str) -> None:
     made = rig([Reply(text="Yes.", usage=USAGE)])
-    completion = await made.complete(made.call)
+    completion = await made.complete(call)
     assert completion.text == "Yes."
     assert completion.usage == USAGE
     assert completion.finish is Finish.STOP
     assert completion.request_id == "req_1"
-    assert completion.served_model == made.call.model.partition(":")[2]
+    assert completion.served_model == call.model.partition(":")[2]
     (attempt,) = made.account.attempts
     assert (attempt.call, attempt.attempt, attempt.outcome) == (1, 1, Outcome.OK)
     assert (attempt.usage, attempt.request_id) == (USAGE, "req_1")
@@ -162,10 +111,10 @@ async def test_a_success(rig: MakeRig, provider: str) -> None:
     assert made.account.cost == Decimal(expected)
 
 
-async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
+async def test_what_is_sent(rig: MakeRig, call: Call, provider: str) -> None:
     made = rig([Reply(text='{"verdict": "yes"}'), Reply(text="yes")])
-    await made.complete(replace(made.call, schema=Verdict, temperature=0.5))
-    await made.complete(made.call)
+    await made.complete(replace(call, schema=Verdict, temperature=0.5))
+    await made.complete(call)
     first, second = made.stub.requests
     assert first.headers["authorization"] == f"Bearer {KEY}"
     user = {"role": "user", "content": f"{PASSAGES}Does aspirin prevent stroke?"}
@@ -206,49 +155,38 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
 
 
 async def test_an_attempt_goes_out_under_the_id_that_was_chosen_for_it(
-    rig: MakeRig, provider: str
+    rig: MakeRig, call: Call, provider: str
 ) -> None:
     made = rig([Reply(text="yes")] * 5)
 
     async def attempt(chosen: str) -> None:
-        await made.adapter(made.call, attempt_id=chosen)
+        await made.adapter(call, attempt_id=chosen)
         # the next attempt at the same call has an id of its own
-        await made.adapter(made.call, attempt_id=chosen + "-again")
+        await made.adapter(call, attempt_id=chosen + "-again")
 
     async with anyio.create_task_group() as group:
         group.start_soon(attempt, "one")
         group.start_soon(attempt, "two")
-    await made.adapter(made.call)
+    await made.adapter(call)
     sent = [r.headers.get("x-client-request-id") for r in made.stub.requests]
     assert sorted(sent[:4], key=str) == ["one", "one-again", "two", "two-again"]
     assert sent[4] is None
 
 
-async def test_no_id_is_sent_that_nobody_chose(provider: str) -> None:
-    with StubProvider([Reply(text="yes")]) as stub:
-        adapter = adapter_to(provider, stub)
-        await adapter(call_to(MODELS[provider]))
-        await adapter.aclose()
-        (request,) = stub.requests
-    assert "x-client-request-id" not in request.headers
-
-
-async def test_options_for_servers_that_know_less(rig: MakeRig, provider: str) -> None:
+async def test_options_for_servers_that_know_less(rig: MakeRig, call: Call, provider: str) -> None:
     options = {"legacy_max_tokens": True} if provider == "openai" else {}
     made = rig([Reply(text='{"verdict": "yes"}')], native_schema=False, **options)
-    completion = await made.complete(replace(made.call, schema=Verdict))
+    completion = await made.complete(replace(call, schema=Verdict))
     assert completion.parsed == Verdict(verdict="yes")
     (request,) = made.stub.requests
     assert request.json["max_tokens"] == 321
     assert not {"response_format", "output_config", "max_completion_tokens"} & set(request.json)
 
 
-@pytest.mark.parametrize("header", ["retry-after-ms", "retry-after"])
-async def test_a_rate_limit_is_waited_for(header: str, rig: MakeRig) -> None:
-    value = {"retry-after-ms": "200", "retry-after": "0.2"}[header]
-    made = rig([Status(code=429, headers={header: value}), Reply(text="yes", usage=USAGE)])
+async def test_a_rate_limit_is_waited_for(rig: MakeRig, call: Call) -> None:
+    made = rig([Status(code=429, headers={"retry-after": "0.2"}), Reply(text="yes", usage=USAGE)])
     started = time.perf_counter()
-    completion = await made.complete(made.call)
+    completion = await made.complete(call)
     assert time.perf_counter() - started >= 0.2
     assert completion.text == "yes"
     assert made.outcomes == [
@@ -258,16 +196,6 @@ async def test_a_rate_limit_is_waited_for(header: str, rig: MakeRig) -> None:
     # what was turned away is known to have cost nothing
     assert made.account.attempts[0].cost == Decimal(0)
     assert made.account.cost is not None
-
-
-async def test_a_rate_limit_beyond_the_deadline_fails_at_once(rig: MakeRig) -> None:
-    made = rig([Status(code=429, headers={"retry-after": "60"})])
-    started = time.perf_counter()
-    with pytest.raises(errors.RateLimited) as caught:
-        await made.complete(made.call)
-    assert time.perf_counter() - started < 50
-    assert caught.value.retry_after == 60.0
-    assert made.outcomes == [(1, 1, Outcome.FAILED, "RateLimited")]
 
 
 @pytest.mark.parametrize(
@@ -301,10 +229,10 @@ async def test_a_rate_limit_beyond_the_deadline_fails_at_once(rig: MakeRig) -> N
     ],
 )
 async def test_what_may_pass_is_tried_again_and_each_attempt_accounted_for(
-    step: Step, kind: type[errors.ProviderError], outcome: Outcome, rig: MakeRig
+    step: Step, kind: type[errors.ProviderError], outcome: Outcome, rig: MakeRig, call: Call
 ) -> None:
     made = rig([step, step, Reply(text="yes", usage=USAGE)])
-    assert (await made.complete(made.call)).text == "yes"
+    assert (await made.complete(call)).text == "yes"
     assert made.outcomes == [
         (1, 1, outcome, kind.__name__),
         (1, 2, outcome, kind.__name__),
@@ -312,25 +240,15 @@ async def test_what_may_pass_is_tried_again_and_each_attempt_accounted_for(
     ]
     # the SDK made no request of its own
     assert len(made.stub.requests) == 3
-
-    made = rig([step] * 4)
-    with pytest.raises(kind):
-        await made.complete(made.call)
-    assert made.outcomes == [(1, n, outcome, kind.__name__) for n in (1, 2, 3)]
-    assert len(made.stub.requests) == 3
-    # none of these is known to be free
-    assert (made.account.cost, made.account.known_cost) == (None, Decimal(0))
+    # the failed ones are not known to be free
+    assert made.account.cost is None
 
 
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
         (NoSuchModel(), errors.ModelNotFound),
-        (Status(code=400), errors.RequestRejected),
         (Status(code=401), errors.AuthenticationFailed),
-        (Status(code=403), errors.PermissionRefused),
-        (Status(code=429, kind="insufficient_quota"), errors.QuotaExhausted),
-        (Status(code=400, message="prompt is too long: 9 > 8"), errors.ContextTooLong),
         (
             Status(code=404, within=True, kind="not_found_error", message="Unknown endpoint"),
             errors.ModelNotFound,
@@ -342,18 +260,18 @@ async def test_what_may_pass_is_tried_again_and_each_attempt_accounted_for(
     ],
 )
 async def test_what_will_not_pass_is_not_tried_again(
-    step: Step, kind: type[errors.ProviderError], rig: MakeRig
+    step: Step, kind: type[errors.ProviderError], rig: MakeRig, call: Call
 ) -> None:
     made = rig([step] * 2)
     with pytest.raises(errors.ProviderError) as caught:
-        await made.complete(made.call)
+        await made.complete(call)
     assert type(caught.value) is kind
     assert made.outcomes == [(1, 1, Outcome.FAILED, kind.__name__)]
     assert len(made.stub.requests) == 1
 
 
 async def test_a_malformed_reply_that_was_billed_is_priced_and_not_asked_for_again(
-    rig: MakeRig, provider: str
+    rig: MakeRig, call: Call, provider: str
 ) -> None:
     usage = {
         "openai": {"prompt_tokens": 1000, "completion_tokens": 0},
@@ -361,19 +279,10 @@ async def test_a_malformed_reply_that_was_billed_is_priced_and_not_asked_for_aga
     }[provider]
     made = rig([Malformed(body=json.dumps({"usage": usage}).encode()), Reply(text="yes")])
     with pytest.raises(errors.MalformedReply, match="its fields are usage"):
-        await made.complete(made.call)
+        await made.complete(call)
     (first,) = made.account.attempts
     assert (first.outcome, first.usage) == (Outcome.UNUSABLE, Usage(input=1000))
-    assert first.cost == packaged().cost(made.call.model, Usage(input=1000))
-
-
-async def test_a_page_for_a_browser_is_not_asked_for_again(rig: MakeRig) -> None:
-    page = Malformed(body=b"<html>Sign in</html>", content_type="text/html")
-    made = rig([page, Reply(text="yes")])
-    with pytest.raises(errors.UnusableReply, match="_BASE_URL"):
-        await made.complete(made.call)
-    (first,) = made.account.attempts
-    assert (first.outcome, first.charged) == (Outcome.UNUSABLE, first.reserved)
+    assert first.cost == packaged().cost(call.model, Usage(input=1000))
 
 
 @pytest.mark.parametrize(
@@ -385,56 +294,26 @@ async def test_a_page_for_a_browser_is_not_asked_for_again(rig: MakeRig) -> None
     ],
 )
 async def test_a_refusal_before_any_work_is_tried_again_and_costs_nothing(
-    busy: Status, rig: MakeRig
+    busy: Status, rig: MakeRig, call: Call
 ) -> None:
     made = rig([busy, Reply(text="yes", usage=USAGE)])
-    assert (await made.complete(made.call)).text == "yes"
+    assert (await made.complete(call)).text == "yes"
     assert [a.cost == 0 for a in made.account.attempts] == [True, False]
 
 
-async def test_an_error_in_a_reply_of_status_200_says_how_long_to_wait(rig: MakeRig) -> None:
+async def test_an_error_in_a_reply_of_status_200_says_how_long_to_wait(
+    rig: MakeRig, call: Call
+) -> None:
     wait = Status(code=429, within=True, headers={"retry-after": "60"})
     made = rig([wait, Reply(text="yes")])
     with pytest.raises(errors.RateLimited) as caught:
-        await made.complete(made.call)
+        await made.complete(call)
     assert (caught.value.retry_after, caught.value.status) == (60.0, 429)
 
 
-async def test_a_silent_provider_times_out(rig: MakeRig) -> None:
-    made = rig([Hang(), Reply(text="yes")], timeout=3.0)
-    assert (await made.complete(made.call)).text == "yes"
-    assert made.outcomes == [
-        (1, 1, Outcome.FAILED, "ProviderTimeout"),
-        (1, 2, Outcome.OK, None),
-    ]
-    assert made.account.attempts[0].usage is None
-    assert 2.9 < made.account.attempts[0].latency < 30
-
-
-async def test_the_deadline_cuts_off_a_running_attempt(rig: MakeRig) -> None:
-    policy = RetryPolicy(attempts=3, base=0.01, cap=0.02, deadline=3.0)
-    made = rig([Status(code=500), Hang()], policy=policy)
-    with pytest.raises(errors.DeadlineExceeded) as caught:
-        await made.complete(made.call)
-    assert isinstance(caught.value.__cause__, errors.ProviderOverloaded)
-    assert made.outcomes[0] == (1, 1, Outcome.FAILED, "ProviderOverloaded")
-    assert made.outcomes[1][:3] == (1, 2, Outcome.CANCELLED)
-
-
-async def test_nobody_listens(provider: str) -> None:
-    with StubProvider([]) as stub:
-        adapter = adapter_to(provider, stub)
-    account = Account()
-    complete = build(adapter, journal=account, prices=packaged(), bound=by_bytes, retry=QUICK)
-    with pytest.raises(errors.ProviderUnreachable):
-        await complete(call_to(MODELS[provider]))
-    # nothing was sent, so that much is known
-    assert [a.usage for a in account.attempts] == [Usage()] * 3
-    assert account.cost == Decimal(0)
-    await adapter.aclose()
-
-
-async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(rig: MakeRig) -> None:
+async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(
+    rig: MakeRig, call: Call
+) -> None:
     made = rig(
         [
             Reply(text='{"verdict": "perhaps"}', usage=USAGE),
@@ -442,7 +321,7 @@ async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(rig: Mak
             Reply(text='```json\n{"verdict": "yes"}\n```', usage=USAGE),
         ]
     )
-    completion = await made.complete(replace(made.call, schema=Verdict))
+    completion = await made.complete(replace(call, schema=Verdict))
     assert completion.parsed == Verdict(verdict="yes")
     assert made.outcomes == [
         (1, 1, Outcome.UNUSABLE, "SchemaViolation"),
@@ -455,33 +334,9 @@ async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(rig: Mak
     assert "Input should be 'yes' or 'no'" in said[-1]["content"]
 
 
-async def test_a_structure_that_stays_bad_is_a_violation(rig: MakeRig) -> None:
-    made = rig([Reply(text="I think so.", usage=USAGE)] * 3)
-    with pytest.raises(errors.SchemaViolation) as caught:
-        await made.complete(replace(made.call, schema=Verdict))
-    assert caught.value.usage == USAGE
-    assert made.outcomes == [
-        (1, 1, Outcome.UNUSABLE, "SchemaViolation"),
-        (2, 1, Outcome.UNUSABLE, "SchemaViolation"),
-    ]
-
-
-async def test_a_cut_structure_is_truncated(rig: MakeRig) -> None:
-    made = rig([Reply(text='{"verdict": "y', usage=USAGE, finish=Finish.LENGTH)])
-    with pytest.raises(errors.TruncatedReply):
-        await made.complete(replace(made.call, schema=Verdict, max_tokens=USAGE.total_output))
-    assert made.outcomes == [(1, 1, Outcome.UNUSABLE, "TruncatedReply")]
-    assert made.account.usage == USAGE
-
-
-async def test_a_refusal_is_no_violation(rig: MakeRig) -> None:
-    made = rig([Reply(text="I cannot help with that.", finish=Finish.FILTERED)])
-    completion = await made.complete(replace(made.call, schema=Verdict))
-    assert (completion.finish, completion.parsed) == (Finish.FILTERED, None)
-    assert made.outcomes == [(1, 1, Outcome.OK, None)]
-
-
-async def test_a_refusal_in_a_field_of_its_own_is_text(rig: MakeRig, provider: str) -> None:
+async def test_a_refusal_in_a_field_of_its_own_is_text(
+    rig: MakeRig, call: Call, provider: str
+) -> None:
     body: dict[str, Any] = {
         "model": "m",
         "choices": [
@@ -492,49 +347,9 @@ async def test_a_refusal_in_a_field_of_its_own_is_text(rig: MakeRig, provider: s
         "stop_details": {"type": "refusal", "explanation": "I cannot."},
     }
     made = rig([Malformed(body=json.dumps(body).encode())])
-    completion = await made.complete(made.call)
+    completion = await made.complete(call)
     assert (completion.finish, completion.text) == (Finish.FILTERED, "I cannot.")
     assert completion.usage is None
-
-
-async def test_concurrent_calls_are_numbered_each_on_its_own(rig: MakeRig) -> None:
-    seen: dict[int, int] = {}
-
-    def answer(request: Recorded) -> Step:
-        bound = int(request.json.get("max_completion_tokens") or request.json["max_tokens"])
-        seen[bound] = seen.get(bound, 0) + 1
-        # call n fails n times modulo 3
-        if seen[bound] <= bound % 3:
-            return Status(code=500)
-        return Reply(text="yes", usage=Usage(input=bound, output=1))
-
-    made = rig(answer, limit=4)
-    async with anyio.create_task_group() as group:
-        for n in range(1, 13):
-            group.start_soon(made.complete, replace(made.call, max_tokens=n))
-    by_call: dict[int, list[Any]] = {}
-    for attempt in made.account.attempts:
-        by_call.setdefault(attempt.call, []).append(attempt)
-    assert sorted(by_call) == list(range(1, 13))
-    for attempts in by_call.values():
-        assert [a.attempt for a in attempts] == list(range(1, len(attempts) + 1))
-        assert [a.outcome for a in attempts[:-1]] == [Outcome.FAILED] * (len(attempts) - 1)
-        bound = attempts[-1].usage.input
-        assert len(attempts) == bound % 3 + 1
-
-
-async def test_a_cancelled_call_is_accounted_for(rig: MakeRig) -> None:
-    made = rig([Hang()])
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as group:
-            group.start_soon(made.complete, made.call)
-            with anyio.fail_after(90):
-                while not made.stub.requests:  # noqa: ASYNC110 - another thread's doing
-                    await anyio.sleep(0.01)
-            scope.cancel()
-    assert scope.cancelled_caught
-    (attempt,) = made.account.attempts
-    assert (attempt.outcome, attempt.usage, attempt.cost) == (Outcome.CANCELLED, None, None)
 
 
 class Drops(httpx2.AsyncByteStream):
@@ -589,7 +404,7 @@ async def test_a_trickling_provider_cannot_hold_a_call_beyond_its_deadline(
         retry=RetryPolicy(deadline=0.6),
     )
     with pytest.raises(errors.DeadlineExceeded):
-        await complete(call_to(MODELS[provider]))
+        await complete(a_call(provider))
     (attempt,) = account.attempts
     assert (attempt.outcome, attempt.usage) == (Outcome.CANCELLED, None)
     # beyond the limit on silence
@@ -606,7 +421,7 @@ async def test_a_reply_as_a_whole_has_a_time_limit_as_a_whole(provider: str) -> 
         with StubProvider([]) as stub:
             adapter = adapter_to(provider, stub, timeout=0.2, client=client, stream=False)
         with pytest.raises(errors.ProviderTimeout, match=r"within 0\.2 s.*TOKENS_PER_SECOND"):
-            await adapter(call_to(MODELS[provider]))
+            await adapter(a_call(provider))
 
 
 async def test_with_a_floor_the_timeout_grows_with_the_reply(provider: str) -> None:
@@ -619,7 +434,7 @@ async def test_with_a_floor_the_timeout_grows_with_the_reply(provider: str) -> N
             raise httpx2.ReadTimeout("never")
 
     client = httpx2.AsyncClient(transport=Never())
-    call = replace(call_to(MODELS[provider]), max_tokens=500)
+    call = replace(a_call(provider), max_tokens=500)
     with StubProvider([]) as stub:
         for floor in (None, 5.0):
             adapter = adapter_to(
@@ -645,25 +460,27 @@ async def test_a_connection_that_is_not_made_is_known_before_time_is_over(provid
     with StubProvider([]) as stub:
         adapter = adapter_to(provider, stub, timeout=3.0, client=client)
     with pytest.raises(errors.ProviderUnreachable) as caught:
-        await adapter(call_to(MODELS[provider]))
+        await adapter(a_call(provider))
     assert caught.value.usage == Usage()
     assert given == [{"connect": 1.5, "read": 3.0, "write": 3.0, "pool": 3.0}]
     await client.aclose()
 
 
-async def test_text_that_is_not_unicode_is_rejected_unsent(rig: MakeRig) -> None:
+async def test_text_that_is_not_unicode_is_rejected_unsent(rig: MakeRig, call: Call) -> None:
     made = rig([Reply(text="yes")])
-    broken = replace(made.call, messages=(Message(role=Role.USER, content="\ud800"),))
+    broken = replace(call, messages=(Message(role=Role.USER, content="\ud800"),))
     with pytest.raises(errors.RequestRejected, match="not valid Unicode"):
         await made.complete(broken)
     assert made.stub.requests == ()
 
 
-async def test_a_call_to_another_provider_is_refused_unsent(rig: MakeRig, provider: str) -> None:
+async def test_a_call_to_another_provider_is_refused_unsent(
+    rig: MakeRig, call: Call, provider: str
+) -> None:
     made = rig([Reply(text="yes")])
     other = MODELS["anthropic" if provider == "openai" else "openai"]
     with pytest.raises(errors.UnknownModel):
-        await made.complete(replace(made.call, model=other))
+        await made.complete(replace(call, model=other))
     assert made.stub.requests == ()
 
 
@@ -676,7 +493,7 @@ async def test_the_environment_is_not_asked(provider: str, monkeypatch: pytest.M
     monkeypatch.setenv("HTTP_PROXY", "http://ambient.invalid:1")
     with StubProvider([Reply(text="yes")]) as stub:
         adapter = adapter_to(provider, stub)
-        await adapter(call_to(MODELS[provider]))
+        await adapter(a_call(provider))
         await adapter.aclose()
         (request,) = stub.requests
     assert "ambient" not in str(request.headers), HEADERS[provider].changed
@@ -695,21 +512,13 @@ async def test_without_a_base_url_it_is_the_providers_own(
     await made.aclose()
 
 
-@pytest.mark.parametrize("key", [None, "", "  \n"])
 def test_a_missing_key_is_told_by_its_variable(
-    key: str | None, provider: str, monkeypatch: pytest.MonkeyPatch
+    provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variable = f"{provider.upper()}_API_KEY"
     monkeypatch.setenv(variable, "ambient")
     with pytest.raises(errors.MissingKey, match=variable):
-        connect(provider, ProviderOptions(api_key=key))
-
-
-@pytest.mark.parametrize("key", ["sk-ключ", "sk-one\nsk-two"])
-def test_a_key_that_cannot_be_one_is_told_without_it(key: str, provider: str) -> None:
-    with pytest.raises(errors.ConfigurationError) as caught:
-        connect(provider, ProviderOptions(api_key=key))
-    assert "sk-" not in str(caught.value)
+        connect(provider, ProviderOptions(api_key=" "))
 
 
 @pytest.mark.parametrize("url", ["api.openai.com/v1", "ftp://example.org", "http://", "/v1"])
@@ -732,10 +541,10 @@ def test_a_base_url_that_cannot_be_one_is_told(url: str, provider: str) -> None:
         Status(code=401, message=f"Incorrect API key provided: {KEY}", within=True),
     ],
 )
-async def test_no_traceback_shows_the_key(step: Step, rig: MakeRig) -> None:
+async def test_no_traceback_shows_the_key(step: Step, rig: MakeRig, call: Call) -> None:
     made = rig([step], policy=RetryPolicy(attempts=1))
     with pytest.raises(errors.ProviderError) as caught:
-        await made.complete(made.call)
+        await made.complete(call)
     assert KEY not in "".join(traceback.format_exception(caught.value))
     assert KEY not in repr(caught.value.details)
     assert KEY not in repr(ProviderOptions(api_key=KEY))

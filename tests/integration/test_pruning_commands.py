@@ -16,15 +16,9 @@ from orchestrator.training.forms import LabelOutput, PrunerOutput
 from orchestrator.training.pruner.rows import read_examples
 from posology.testing import Reply, Status, StubProvider, save_tiny_reranker
 from posology.types import Finish, Usage
-from tests.support.paid_runs import (
-    MODEL,
-    Cli,
-    command_line,
-    environment_of,
-    ingest_six,
-    kill_when,
-    write_rows,
-)
+from tests.support.commands import Cli, command_line
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when
 
 QUESTIONS: list[dict[str, Any] | str] = [
     {"question": "Does aspirin lower the risk of stroke?"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -26,27 +26,19 @@ from posology.errors import (
 from posology.llm.admission import Headroom, RateLimit
 from posology.llm.calls import CallState
 from posology.llm.retry import Retry, RetryPolicy
-from posology.query import make_query
 from posology.seams import Complete
 from posology.store import keys
 from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
-from posology.types import Call, Completion, Limits, Message, PromptId, Role, Scope, Stage
+from posology.types import Call, Completion, Limits, Scope
 from tests.support.adapters import attempting
+from tests.support.calls import call_to
 
 pytestmark = pytest.mark.anyio
 
 
 def a_call(text: str = "Does it help?", *, max_tokens: int = 100) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model="openai:gpt-4o-mini",
-        query=make_query("Does it help?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content=text),),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=max_tokens,
-    )
+    return call_to("openai:gpt-4o-mini", text, max_tokens=max_tokens)
 
 
 def fifty(call: Call) -> int:
@@ -71,12 +63,6 @@ class Budget:
             raise self.error
         self.sent += 1
         return await self.inner(call)
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    async with connect(redis_url) as client:
-        yield client
 
 
 async def limit(redis: Redis, tenant: str, **fields: int) -> None:

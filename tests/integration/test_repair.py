@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -54,16 +54,16 @@ from posology.types import (
     Outcome,
     Passage,
     QuoteForm,
-    Refusal,
     Repair,
     Stage,
+    Support,
     Task,
 )
 from prompts.answer import AnswerReply, CitedReply, Quote, Said
 from prompts.reduce import ReduceReply
 from strategies import make as make_strategy
 from strategies.evidence import whole
-from tests.integration.jobs_store.helpers import LEASE, MODEL, PATIENCE, Bench, open_bench, request
+from tests.integration.jobs_store.helpers import LEASE, MODEL, PATIENCE, Bench, request
 from tests.integration.jobs_store.local import Gate, Local, killed, of, reply, runner
 from tests.support.adapters import sending
 from tests.support.holding import Holding, used
@@ -159,16 +159,24 @@ async def answer(
     asked: Task | None = None,
     patience: Patience = WITHOUT_END,
     retry: RetryPolicy = QUICK,
-) -> Answer | Refusal:
+) -> Answer:
     """Answer in the mode ``repair``, by rules alone."""
     asked = asked or task()
-    return await Answerer()(
+    made = await Answerer()(
         partial(make_strategy(dose), asked),
         complete(model, journal, retry),
         request=Request(query=QUERY, model=MODEL, support="repair"),
         excerpts=whole(asked.retrieval.passages),
         patience=patience,
     )
+    assert isinstance(made, Answer)
+    return made
+
+
+def support_of(made: Answer) -> Support:
+    """What was found of its sentences."""
+    assert made.support is not None
+    return made.support
 
 
 @pytest.mark.parametrize("quotes", ["sentences", "copied"])
@@ -181,10 +189,9 @@ async def test_a_better_second_answer_is_kept_and_verified_like_the_first(
     made = await answer(dose, model, account, asked=task(quotes))
     first = await make_strategy(dose)(task(quotes), complete(plain, Account()))
 
-    assert isinstance(made, Answer)
     assert made.text.startswith(RIGHT.removesuffix("."))
-    assert made.support is not None
-    assert (made.support.repair, made.support.unsupported) == (Repair.BETTER, 0)
+    support = support_of(made)
+    assert (support.repair, support.unsupported) == (Repair.BETTER, 0)
     assert [one.quote for one in made.citations] == [QUOTE]
     assert made.strategy == first.strategy
     # what was paid for once is replayed
@@ -229,10 +236,9 @@ async def test_else_the_first_answer_is_marked_and_the_model_is_not_asked_again(
         repair = Repair.NO_BETTER
     model = ScriptedModel(scripted(second))
     made = await answer(dose, model, Account())
-    assert isinstance(made, Answer)
     assert made.text.startswith(WRONG.removesuffix("."))
-    assert made.support is not None
-    assert (made.support.repair, made.support.unsupported) == (repair, 1)
+    support = support_of(made)
+    assert (support.repair, support.unsupported) == (repair, 1)
     assert made.notes[-1] == (
         "1 of 1 sentences differs from its quotes or has none; the difference is in brackets."
     )
@@ -245,9 +251,7 @@ async def test_else_the_first_answer_is_marked_and_the_model_is_not_asked_again(
 async def test_a_supported_answer_is_not_sent_back() -> None:
     model = ScriptedModel(scripted(RIGHT, first=RIGHT))
     made = await answer(DOSES[0], model, Account())
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert (made.support.repair, len(model.calls)) == (None, 1)
+    assert (support_of(made).repair, len(model.calls)) == (None, 1)
 
 
 async def test_a_ladder_sends_back_the_answer_that_it_kept() -> None:
@@ -262,9 +266,7 @@ async def test_a_ladder_sends_back_the_answer_that_it_kept() -> None:
 
     model = ScriptedModel(script)
     made = await answer(DOSES[2], model, Account())
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert (made.support.repair, made.supported) == (Repair.BETTER, True)
+    assert (support_of(made).repair, made.supported) == (Repair.BETTER, True)
     stages = [(call.stage, len(call.excerpts)) for call in model.calls]
     answers = [(Stage.ANSWER, 2), (Stage.ANSWER, 4), (Stage.ANSWER, 6)]
     assert stages == [*answers, (Stage.REPAIR, 2)]
@@ -303,9 +305,7 @@ async def test_an_estimate_counts_the_repair_and_no_more_is_reserved(
 async def test_a_reply_longer_than_an_estimate_expects_is_not_sent_back() -> None:
     model = ScriptedModel(scripted(RIGHT, first="STROKE " * 4_000 + WRONG))
     made = await answer(DOSES[0], model, Account())
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert (made.support.repair, len(model.calls)) == (Repair.UNAFFORDABLE, 1)
+    assert (support_of(made).repair, len(model.calls)) == (Repair.UNAFFORDABLE, 1)
 
 
 async def test_a_budget_without_room_keeps_the_first_answer() -> None:
@@ -317,9 +317,8 @@ async def test_a_budget_without_room_keeps_the_first_answer() -> None:
     cap = first.cost + probe.attempts[1].reserved - Decimal("0.000000001")
     model = ScriptedModel(scripted(RIGHT))
     made = await answer(DOSES[0], model, LedgerJournal(ledger, account, cap=cap))
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert (made.support.repair, made.support.unsupported) == (Repair.UNAFFORDABLE, 1)
+    support = support_of(made)
+    assert (support.repair, support.unsupported) == (Repair.UNAFFORDABLE, 1)
     assert [call.stage for call in model.calls] == [Stage.ANSWER]
     assert "The remaining budget is too small to ask the model for a better answer." in made.notes
 
@@ -336,18 +335,14 @@ async def test_reserved_headroom_is_waited_for_only_by_what_is_run_again(requeue
             await asking()
         return
     made = await asking()
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert made.support.repair is Repair.UNAFFORDABLE
+    assert support_of(made).repair is Repair.UNAFFORDABLE
 
 
 async def test_a_repair_that_takes_too_long_is_given_up() -> None:
     gate = Gate(ScriptedModel(scripted(RIGHT)), holds=of(Stage.REPAIR))
     account = Account()
     made = await answer(DOSES[0], gate, account, patience=Patience(seconds=lambda: 0.0))
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert made.support.repair is Repair.FAILED
+    assert support_of(made).repair is Repair.FAILED
 
 
 @pytest.mark.parametrize(
@@ -365,18 +360,14 @@ async def test_no_error_of_a_repair_costs_the_first_answer(
 ) -> None:
     model = ScriptedModel(scripted(lambda _: error))
     made = await answer(dose, model, Account())
-    assert isinstance(made, Answer)
     assert made.text.startswith(WRONG.removesuffix("."))
-    assert made.support is not None
-    assert made.support.repair is Repair.FAILED
+    assert support_of(made).repair is Repair.FAILED
 
 
 async def test_a_repair_past_the_deadline_of_a_call_costs_no_answer() -> None:
     gate = Gate(ScriptedModel(scripted(RIGHT)), holds=of(Stage.REPAIR))
     made = await answer(DOSES[0], gate, Account(), retry=replace(QUICK, deadline=0.01))
-    assert isinstance(made, Answer)
-    assert made.support is not None
-    assert made.support.repair is Repair.FAILED
+    assert support_of(made).repair is Repair.FAILED
 
 
 @pytest.mark.parametrize(
@@ -389,12 +380,6 @@ async def test_a_repair_past_the_deadline_of_a_call_costs_no_answer() -> None:
 async def test_the_end_of_the_job_ends_a_repair(error: PosologyError) -> None:
     with pytest.raises(type(error)):
         await answer(DOSES[0], ScriptedModel(scripted(lambda _: error)), Account())
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("strategy", ["direct", "briefcontext"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from io import StringIO
@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import jsonschema
 import numpy as np
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
 
-from orchestrator.cli.app import app
 from orchestrator.cli.ask.explanation import why_job
 from orchestrator.jobs.batches import Batches
 from orchestrator.question import qtables
@@ -38,6 +35,7 @@ from posology.types import DECLINE, Call, JobState, Stage
 from prompts.answer import AnswerReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Local, Wires, reply
+from tests.support.commands import Cli, flat, published
 from tests.support.replies import in_form
 from tests.support.situations import Library
 from tests.unit.policies.tables import table
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
     from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
-RUNNER = CliRunner()
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 PRICES = FlatPrices(token=Decimal("0.0001"))
 #: keeps a fifth in each of its states
 _VALUES = np.zeros((3, len(ACTIONS)))
@@ -61,7 +57,6 @@ K = 8
 PUBLISHED = "router:preflight=published"
 #: dollars: more than anything costs, and less
 AMPLE, TINY = "50", "0.001"
-Cli = Callable[..., Result]
 
 
 def characters(text: str) -> int:
@@ -261,17 +256,6 @@ def test_jobs_that_are_gone_or_wait_are_counted_apart(redis_url: str, tenant: st
 
 
 @pytest.fixture
-def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stdin: str | None = None, **env: str) -> Result:
-        environment = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "200"}
-        return RUNNER.invoke(app, list(arguments), env={**environment, **env}, input=stdin)
-
-    return run
-
-
-@pytest.fixture
 def batch(redis_url: str, tenant: str, tmp_path: Path) -> tuple[str, list[JobOutput]]:
     """A batch of all kinds, and their Q-table in ``t.json``."""
     qtables.save(TABLE, tmp_path / "t.json")
@@ -308,9 +292,7 @@ def test_the_command_tells_what_changed(cli: Cli, batch: tuple[str, list[JobOutp
     assert "different decision" in result.stdout
     as_json = cli("policy", "replay", "--batch", name, "--json", "--show", "1")
     assert as_json.exit_code == DecisionChanged.exit_code
-    out = json.loads(as_json.stdout)
-    schema = json.loads((SCHEMAS / "replay.json").read_text(encoding="utf-8"))
-    jsonschema.validate(out, schema)
+    out = published(as_json, "replay")
     assert sum(out["counts"].values()) == len(jobs)
     assert len(out["found"]) == 1
     assert out["counts"]["changed"] >= 2
@@ -326,7 +308,7 @@ def test_a_job_tells_why(cli: Cli, batch: tuple[str, list[JobOutput]]) -> None:
     _, jobs = batch
     by_kind = {kind.name: job for kind, job in zip(KINDS, jobs, strict=True)}
     said = {
-        name: _flat(cli("jobs", "show", job.id, "--why").stdout) for name, job in by_kind.items()
+        name: flat(cli("jobs", "show", job.id, "--why").stdout) for name, job in by_kind.items()
     }
     assert "3. passages 1 to 8" in said["escalated"]
     assert "gave no answer, too, so the policy decided again" in said["escalated"]
@@ -374,7 +356,3 @@ def test_what_comes_from_outside_cannot_move_the_cursor(
     why_job(Console(file=out, width=120), told)
     assert "\x1b" not in out.getvalue()
     assert "[bold]x[/bold]" in out.getvalue()
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())

@@ -14,9 +14,9 @@ from posology.llm.models.effort import effort_of
 from posology.llm.models.families import lanes_of
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
-from posology.query import make_query
 from posology.testing import Reply, StubProvider
-from posology.types import Call, Message, PromptId, Role, Stage
+from posology.types import Call, Stage
+from tests.support.calls import call_to
 
 pytestmark = pytest.mark.anyio
 
@@ -86,22 +86,13 @@ GOLDEN: dict[str, tuple[Body, Body]] = {
 OLD_FIELDS = {"temperature"}
 
 
-def call_to(model: str, stage: Stage, **changes: Any) -> Call:
-    return Call(
-        stage=stage,
-        model=model,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(
-            Message(role=Role.SYSTEM, content="Answer from the passages."),
-            Message(role=Role.USER, content="Does aspirin prevent stroke?"),
-        ),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=321,
-        effort=effort_of(model, stage),
-        schema=Verdict,
-        **changes,
-    )
+def a_call(model: str, stage: Stage, **changes: Any) -> Call:
+    given: dict[str, Any] = {
+        "effort": effort_of(model, stage),
+        "schema": Verdict,
+        "max_tokens": 321,
+    }
+    return call_to(model, system="Answer from the passages.", stage=stage, **given, **changes)
 
 
 async def sent(call: Call, **options: Any) -> Body:
@@ -147,7 +138,7 @@ def common(model: str) -> Body:
 @pytest.mark.parametrize("model", GOLDEN)
 @pytest.mark.parametrize("stage", [Stage.ANSWER, Stage.EXTRACT])
 async def test_the_body_is_the_one_that_the_model_takes(model: str, stage: Stage) -> None:
-    body = await sent(call_to(model, stage))
+    body = await sent(a_call(model, stage))
     expected = common(model)
     more = dict(GOLDEN[model][stage is Stage.EXTRACT])
     if "output_config" in more:
@@ -166,7 +157,7 @@ async def test_the_body_is_the_one_that_the_model_takes(model: str, stage: Stage
 
 @pytest.mark.parametrize("model", [name for name in GOLDEN if "flex" in lanes_of(name)])
 async def test_a_flex_call_says_so(model: str) -> None:
-    body = await sent(call_to(model, Stage.ANSWER, tier="flex"))
+    body = await sent(a_call(model, Stage.ANSWER, tier="flex"))
     expected = {**common(model), **GOLDEN[model][0], "service_tier": "flex"}
     assert body == expected
     TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(body, strict=True)
@@ -182,11 +173,11 @@ def test_most_current_models_of_openai_are_sold_in_flex() -> None:
 
 @pytest.mark.parametrize("model", ["openai:gpt-6-luna", "anthropic:claude-haiku-5-5"])
 async def test_a_call_of_a_batch_names_no_tier(model: str) -> None:
-    assert "service_tier" not in await sent(call_to(model, Stage.ANSWER, tier="batch"))
+    assert "service_tier" not in await sent(a_call(model, Stage.ANSWER, tier="batch"))
 
 
 async def test_servers_with_models_of_their_own_are_sent_no_tier() -> None:
-    assert "service_tier" not in await sent(call_to("openai:qwen3-8b", Stage.ANSWER))
+    assert "service_tier" not in await sent(a_call("openai:qwen3-8b", Stage.ANSWER))
 
 
 TEXT = "Does aspirin prevent stroke?"
@@ -220,8 +211,8 @@ def parts(mark: Body, *ends: int) -> list[Body]:
 async def test_prefixes_are_marked_where_a_model_bills_their_writing(
     model: str, mark: Body | None, ends: tuple[int, ...]
 ) -> None:
-    body = await sent(call_to(model, Stage.ANSWER, cached=ends))
-    plain = await sent(call_to(model, Stage.ANSWER))
+    body = await sent(a_call(model, Stage.ANSWER, cached=ends))
+    plain = await sent(a_call(model, Stage.ANSWER))
     if mark is not None:
         plain["messages"][-1] = {"role": "user", "content": parts(mark, *ends)}
     assert body == plain

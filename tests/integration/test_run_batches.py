@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -31,15 +31,11 @@ from posology.store.connection import connect
 from posology.testing import Reply, StubProvider
 from posology.testing.provider.batches.book import BatchBook, BatchFaults
 from posology.testing.provider.steps import Recorded, Step
-from posology.types import Call, Message, PromptId, Query, Role, Stage, Usage
-from tests.support.paid_runs import (
-    MODEL,
-    command_line,
-    environment_of,
-    ingest_six,
-    kill_when,
-    write_rows,
-)
+from posology.types import Call, PromptId, Query, Stage, Usage
+from tests.support.calls import call_to
+from tests.support.commands import command_line
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL, environment_of, ingest_six, kill_when
 
 USED = Usage(input=300, output=20)
 NOTHING = Decimal(0)
@@ -50,15 +46,9 @@ def answer(_: Recorded) -> Step:
 
 
 def a_call(number: int) -> Call:
-    return Call(
-        stage=Stage.LABEL,
-        model=MODEL,
-        query=Query(text=f"Question {number}?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content=f"Question {number}?"),),
-        prompt=PromptId(name="label", digest="0123456789abcdef"),
-        max_tokens=100,
-    )
+    text = f"Question {number}?"
+    prompt = PromptId(name="label", digest="0123456789abcdef")
+    return call_to(MODEL, text, stage=Stage.LABEL, query=Query(text=text), prompt=prompt)
 
 
 @dataclass
@@ -78,6 +68,9 @@ class Rig:
     def spent(self) -> Decimal:
         costs = [one.cost for one in self.bought.values()] + [one.cost for one in self.failures]
         return sum(costs, NOTHING)
+
+    async def _fail(self, row: Failed) -> None:
+        self.failures.append(row)
 
     async def run(self, calls: Sequence[Call], *, rows: int = 4) -> None:
         with pytest.MonkeyPatch.context() as environment:
@@ -103,20 +96,13 @@ class Rig:
         try:
             with open_journal(self.path) as journal:
                 buyer = BatchBuyer(
-                    purchase, terms, journal, spent=self.spent, failed=self.failures.append,
+                    purchase, terms, journal, spent=self.spent, failed=self._fail,
                     kept=self.bought.__contains__,
                 )  # fmt: skip
                 async with buyer.working():
                     await buy_all(work, todo, at_once=100)
         finally:
             await connections.aclose()
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture
@@ -236,9 +222,11 @@ async def test_calls_wait_while_others_have_reserved_the_rest(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("days", [False, True])
 async def test_a_run_that_is_interrupted_finds_its_batches_again(
-    ledger: RedisLedger, tmp_path: Path
+    ledger: RedisLedger, tmp_path: Path, days: bool
 ) -> None:
+    """Patience with a batch that has no end is none with one that ended while no process ran."""
     # batches end at the test's word
     book = BatchBook(answer, BatchFaults(polls=None))
     calls = [a_call(n) for n in range(6)]
@@ -252,36 +240,17 @@ async def test_a_run_that_is_interrupted_finds_its_batches_again(
             group.cancel_scope.cancel()
         assert not rig.bought
         assert journal_path(rig.path).exists()
-        book.faults = replace(book.faults, polls=1)
-        await rig.run(calls)
-    assert len(book.batches) == 2
-    assert set(answered(book).values()) == {1}
-    assert (await total(ledger)) == (rig.spent, NOTHING)
-    assert not journal_path(rig.path).exists()
-
-
-@pytest.mark.anyio
-async def test_a_run_that_resumes_after_days_reads_what_it_paid_for(
-    ledger: RedisLedger, tmp_path: Path
-) -> None:
-    """Patience with a batch that has no end is none with one that ended while no process ran."""
-    book = BatchBook(answer, BatchFaults(polls=None))
-    calls = [a_call(n) for n in range(6)]
-    with StubProvider(batches=book) as stub:
-        rig = Rig(ledger, stub, tmp_path / "run")
-        async with anyio.create_task_group() as group:
-            group.start_soon(rig.run, calls)
-            with anyio.fail_after(90):
-                while len(book.batches) < 2:  # noqa: ASYNC110 - the stub has no event
-                    await anyio.sleep(0.01)
-            group.cancel_scope.cancel()
-        book.end_all()
-        rig.patience = 0.0
+        if days:
+            book.end_all()
+            rig.patience = 0.0
+        else:
+            book.faults = replace(book.faults, polls=1)
         await rig.run(calls)
     assert len(rig.bought) == 6
     assert len(book.batches) == 2
     assert set(answered(book).values()) == {1}
     assert (await total(ledger)) == (rig.spent, NOTHING)
+    assert not journal_path(rig.path).exists()
 
 
 KILLS: dict[str, Callable[[str, BatchBook], bool]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from io import StringIO
@@ -24,7 +24,6 @@ from orchestrator.question.pipeline import Pipeline
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import JobRequest, Request
 from policies.specs import parse
-from posology.errors import InvalidQuery
 from posology.llm.accounting import Account
 from posology.published.answers import AskOutput, Status
 from posology.published.jobs import JobOutput
@@ -34,7 +33,7 @@ from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import Call, Dose, JobState, Stage, Usage
 from prompts.answer import AnswerReply
 from prompts.rewrite import Summary, SummaryReply
-from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench, request
+from tests.integration.jobs_store.helpers import MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply
 from tests.integration.test_api import api
 from tests.support.replies import in_form
@@ -43,7 +42,6 @@ from workers.engine.runner import Runner
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
-    from orchestrator.service import Service
     from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
@@ -104,12 +102,6 @@ async def ask(hour: Decimal | None, question: str = "Does it help?", **fields: A
     asked = Request(query=make_query(question), model=MODEL, k=K, max_tokens=300)
     piped = pipeline(hour, ScriptedModel(script))
     return ask_output(await piped.run(replace(asked, **fields), Account(), tenant="t"))
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 def worker(bench: Bench, hour: Decimal | None) -> Runner:
@@ -184,40 +176,6 @@ async def test_a_machine_that_is_not_counted_costs_nothing() -> None:
     assert (out.compression.machine_usd, out.compression.cost_usd) == (None, Decimal(0))
 
 
-@pytest.mark.parametrize("fields", [{}, {"keep": 0.1}, {"compressor": "leancontext_top"}])
-async def test_what_is_forced_is_given_at_any_price(fields: dict[str, Any]) -> None:
-    out = await ask(DEAR, strategy="compressed", **fields)
-    assert out.strategy == "compressed"
-    assert not any(name.startswith("saving") for name in out.decision.features)
-    assert out.compression is not None
-    assert out.compression.cost_usd is not None
-    assert out.compression.saved_usd is not None
-    assert out.compression.cost_usd > out.compression.saved_usd
-    assert "-$" in told(why_answer, out)
-
-
-async def test_where_the_model_is_free_there_is_nothing_to_save() -> None:
-    out = await ask(DEAR, policy=COMPRESSING, model="offline:extractive")
-    # flat prices charge for it; packaged ones do not
-    assert out.strategy == "direct"
-    free = Estimator(
-        prices=FlatPrices(token=Decimal(0)),
-        bound=by_bytes,
-        counting=Counting(characters),
-        typical=Typical(),
-        machine=Machine(dollars_per_hour=DEAR),
-    )
-    piped = Pipeline(
-        retriever=cast("Retriever", Disputed()),
-        decider=Decider(estimator=free),
-        completes=Wires(ScriptedModel(script)).complete,
-    )
-    asked = Request(query=make_query("Does it help?"), model=MODEL, k=K, policy=COMPRESSING)
-    report = await piped.run(asked, Account(), tenant="t")
-    assert report.outcome.strategy == "compressed"
-    assert not any(name.startswith("saving") for name in report.decision.features)
-
-
 async def test_a_ladder_that_is_skipped_is_the_same_ladder() -> None:
     whole = await ask(DEAR, policy="doubling", question="Does it help, or refuse?")
     skipped = await ask(DEAR, policy="doubling:keep=0.3", question="Does it help, or refuse?")
@@ -265,26 +223,10 @@ async def test_jobs_are_skipped_told_of_and_replayed(bench: Bench) -> None:
     assert again.now == given.decision.dose
 
 
-async def test_with_what_is_retrieved_again_it_is_the_same(bench: Bench) -> None:
-    made = await job(bench, DEAR, policy=COMPRESSING)
-
-    class Searching:
-        async def search(self, query: Any, *, k: int, **_: Any) -> Any:
-            return await Disputed().retrieve(query, k=k)
-
-    present = Present(
-        decider=decider(CHEAP), prices=PRICES.version, service=cast("Service", Searching())
-    )
-    found = await Replayer(present).add(made)
-    assert found.status is Replay.SAME, found
-
-
 @pytest.mark.parametrize(
     ("fields", "name", "keep"),
     [
         ({"strategy": "compressed", "compressor": "leancontext_top"}, "leancontext_top", None),
-        ({"policy": "affordable:compressor=leancontext_top"}, "leancontext_top", None),
-        ({"policy": "affordable", "compressor": "leancontext_top"}, "leancontext_top", None),
         ({"policy": "affordable:compressor=leancontext,keep=0.5", "compressor": "leancontext_top"},
          "leancontext_top", 0.5),
         ({"strategy": "compressed"}, None, None),
@@ -329,26 +271,6 @@ async def test_a_rewriter_that_does_not_pay_is_not_asked() -> None:
     assert any("query_summary would save about" in step for step in out.decision.steps)
     kept = await ask(CHEAP, policy="affordable:compressor=query_summary,saving=off")
     assert [a.stage for a in kept.spending.attempts] == [Stage.COMPRESS, Stage.ANSWER]
-
-
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"compressor": "magic"}, "compressor"),
-        ({"compressor": "top+magic", "strategy": "compressed"}, "compressor"),
-        ({"policy": "router:compressor=magic"}, "policy"),
-        ({"compressor": "leancontext", "strategy": "direct"}, "compressor"),
-        ({"policy": "router", "strategy": "direct"}, "policy"),
-    ],
-)
-def test_what_cannot_be_is_refused_and_told(fields: dict[str, Any], field: str) -> None:
-    from orchestrator.settings import Settings
-
-    with pytest.raises(InvalidQuery) as raised:
-        JobRequest.parse({"question": "Does it help?", **fields}).settled(Settings())
-    assert raised.value.field == field
-    if "magic" in str(fields):
-        assert "leancontext_top" in raised.value.message
 
 
 def test_records_of_before_there_were_names_are_read() -> None:

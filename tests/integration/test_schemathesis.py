@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+import anyio
 import httpx2
 import pytest
 import schemathesis
-from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from redis import Redis
 from schemathesis.checks import not_a_server_error
@@ -22,12 +22,12 @@ from schemathesis.specs.openapi.checks import (
     positive_data_acceptance,
 )
 
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.uploads.folder import Room
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
+from orchestrator.ingest.uploads.process import open_stores
+from orchestrator.work.items import Limits
 from posology.store import keys
+from tests.integration.conftest import Served
 from tests.support.examples import examples
+from tests.support.indices import index_of
 
 pytestmark = pytest.mark.slow
 
@@ -44,11 +44,6 @@ NOT_ASKED_OF_CHATS: list[Any] = [*NOT_ASKED, not_a_server_error]
 #: a path with a line feed is no operation, and not found in the form of all other paths
 NOT_ASKED_OF_NAMES: list[Any] = [*NOT_ASKED, content_type_conformance]
 quick = settings(examples(25), derandomize=True, suppress_health_check=list(HealthCheck))
-
-
-class Served(Protocol):
-    app: FastAPI
-    url: str
 
 
 @schemathesis.serializer("application/x-ndjson", "application/jsonl")
@@ -85,10 +80,16 @@ def ended(target: str, served: Served, with_index: None) -> dict[str, str]:
             "/v1/tables", json={"documents": ["1"], "model": "offline:extractive"}
         ).json()["id"]
         hook = client.post("/v1/webhooks", json={"url": "https://example.org/"}).json()["id"]
-    uploads = served.app.state.context.uploaded
-    with uploads.arriving("fuzzed", "note.txt", Room(size=10)) as arrival:
-        arrival.write(b"It does.")
-        ingest = uploads.complete(arrival)[0].id
+
+    async def sent() -> str:
+        async with (
+            open_stores(served.app.state.context.settings) as stores,
+            stores.uploads.arriving("fuzzed", "note.txt", Limits(items=1, bytes=10)) as arrival,
+        ):
+            arrival.write(b"It does.")
+            return (await stores.uploads.complete(arrival))[0].id
+
+    ingest = anyio.run(sent)
     return {
         "job": job,
         "batch": batch,
@@ -106,9 +107,8 @@ def with_index(
 ) -> Iterator[None]:
     """The API has an index to estimate from."""
     folder = tmp_path_factory.mktemp("fuzz")
-    (folder / "rows.jsonl").write_text('{"id": "1", "text": "It does."}\n', encoding="utf-8")
-    place, encoder = str(folder / "index"), str(tiny_encoder)
-    run_ingest([folder / "rows.jsonl"], Settings(), Target(place=place, embedder=encoder))
+    rows = [{"id": "1", "text": "It does."}]
+    place, encoder = str(index_of(folder, tiny_encoder, rows)), str(tiny_encoder)
     context = served.app.state.context
     before = context.settings
     limits = context.limits

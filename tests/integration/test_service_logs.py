@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
 from orchestrator.logs.files import Line
-from orchestrator.settings import Settings
 from orchestrator.stack.folder import StackInfo, read_stack
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
+from tests.support.indices import index_of
 
 pytestmark = pytest.mark.slow
 
@@ -38,15 +38,8 @@ KEY = "planted-provider-key-4711"
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from orchestrator.ingest.ingest import run_ingest
-    from orchestrator.ingest.writer import Target
-
-    folder = tmp_path_factory.mktemp("logged-index")
-    rows = folder / "rows.jsonl"
-    rows.write_text(json.dumps({"id": "t:1", "text": PASSAGE}) + "\n", encoding="utf-8")
-    place = folder / "index"
-    run_ingest([rows], Settings(), Target(place=str(place), embedder=str(tiny_encoder)))
-    return place
+    rows = [{"id": "t:1", "text": PASSAGE}]
+    return index_of(tmp_path_factory.mktemp("logged-index"), tiny_encoder, rows)
 
 
 class Up:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,35 +11,20 @@ from typing import Any
 
 import anyio
 import httpx2
-import jsonschema
 import pytest
 from redis.asyncio import Redis
-from typer.testing import CliRunner, Result
 
-from orchestrator.api.app import create_app
-from orchestrator.cli.app import app
-from orchestrator.jobs.store import JobStore
-from orchestrator.settings import Settings
 from orchestrator.spending import spend_output
-from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, spent, total
 from posology.budget.spending.periods import DAYS, Period
 from posology.published.money import SpendOutput
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import Grouping
+from tests.support.commands import Cli, flat, published
 from tests.support.traffic import Told, Traffic
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 YEAR = Period(since=date(2026, 1, 1), until=date(2026, 12, 31))
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 async def traffic_of(redis: Redis, url: str, tenant: str, seed: int, now: int = 0) -> Traffic:
@@ -154,9 +138,9 @@ async def test_reports_of_tenants_are_put_together(
     tenants = [tenant, f"{tenant}x", f"{tenant}y"]
     made = [await traffic_of(redis, redis_url, name, seed=i) for i, name in enumerate(tenants[:2])]
     ended = [one for t in made for one in t.told.values() if one.kind != "reserve"]
-    out = await spend_output(redis, redis_url, tenants, YEAR, Grouping.TENANT, one=False)
+    out = await spend_output(redis, redis_url, tenants, YEAR, Grouping.TENANT, single=False)
     assert {group.name for group in out.groups} == set(tenants[:2])
-    stages = await spend_output(redis, redis_url, tenants, YEAR, Grouping.STAGE, one=False)
+    stages = await spend_output(redis, redis_url, tenants, YEAR, Grouping.STAGE, single=False)
     assert out.total == stages.total
     assert out.total.charged_usd == summed(ended).charged
     assert out.tenant is None
@@ -181,58 +165,48 @@ async def spend_something(redis: Redis, url: str, tenant: str, dollars: str = "0
     await traffic.reserve(nano=2 * 10**9)
 
 
-def client_of(redis: Redis, url: str, tenant: str) -> httpx2.AsyncClient:
-    served = create_app(Settings(), JobStore(redis, url))
-    return httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(served, raise_app_exceptions=False),
-        base_url="http://localhost",
-        headers={"X-Posology-Tenant": tenant},
-    )
-
-
 @pytest.mark.anyio
 async def test_the_api_tells_a_tenant_what_it_spent(
-    redis: Redis, redis_url: str, tenant: str
+    client: httpx2.AsyncClient, redis: Redis, redis_url: str, tenant: str
 ) -> None:
     await spend_something(redis, redis_url, tenant)
-    async with client_of(redis, redis_url, tenant) as client:
-        reply = await client.get("/v1/spend", params={"by": "stage"})
-        assert reply.status_code == 200, reply.text
-        out = SpendOutput.model_validate_json(reply.content)
-        assert (out.tenant, out.by) == (tenant, Grouping.STAGE)
-        assert (out.until - out.since).days == DAYS - 1
-        (group,) = out.groups
-        assert (group.attempts, group.charged_usd, group.unknown_costs) == (1, Decimal("0.25"), 0)
-        assert out.total.charged_usd == group.charged_usd
-        day, month, ever = out.balances
-        assert [day.scope, month.scope, ever.scope] == ["day", "month", "total"]
-        assert (day.cap_usd, day.spent_usd, day.reserved_usd, day.left_usd) == (
-            Decimal(5), Decimal("0.25"), Decimal(2), Decimal("2.75")
-        )  # fmt: skip
-        assert (month.cap_usd, month.left_usd, ever.resets) == (None, None, None)
-        assert day.resets is not None
-        assert day.resets.date() > out.until - timedelta(days=1)
-        far = {"since": "2020-01-01", "until": "2020-12-31"}
-        assert (await client.get("/v1/spend", params=far)).json()["groups"] == []
+    reply = await client.get("/v1/spend", params={"by": "stage"})
+    assert reply.status_code == 200, reply.text
+    out = SpendOutput.model_validate_json(reply.content)
+    assert (out.tenant, out.by) == (tenant, Grouping.STAGE)
+    assert (out.until - out.since).days == DAYS - 1
+    (group,) = out.groups
+    assert (group.attempts, group.charged_usd, group.unknown_costs) == (1, Decimal("0.25"), 0)
+    assert out.total.charged_usd == group.charged_usd
+    day, month, ever = out.balances
+    assert [day.scope, month.scope, ever.scope] == ["day", "month", "total"]
+    assert (day.cap_usd, day.spent_usd, day.reserved_usd, day.left_usd) == (
+        Decimal(5), Decimal("0.25"), Decimal(2), Decimal("2.75")
+    )  # fmt: skip
+    assert (month.cap_usd, month.left_usd, ever.resets) == (None, None, None)
+    assert day.resets is not None
+    assert day.resets.date() > out.until - timedelta(days=1)
+    far = {"since": "2020-01-01", "until": "2020-12-31"}
+    assert (await client.get("/v1/spend", params=far)).json()["groups"] == []
 
 
 @pytest.mark.anyio
 async def test_no_tenant_learns_what_another_spent(
-    redis: Redis, redis_url: str, tenant: str
+    client: httpx2.AsyncClient, redis: Redis, redis_url: str, tenant: str
 ) -> None:
     other = f"{tenant}x"
     await spend_something(redis, redis_url, tenant)
-    async with client_of(redis, redis_url, other) as client:
-        refused = await client.get("/v1/spend", params={"tenant": tenant})
-        assert (refused.status_code, refused.json()["field"]) == (422, "tenant")
-        assert tenant not in refused.text.replace(other, "")
-        for query in ({}, {"by": "model"}):
-            reply = await client.get("/v1/spend", params=query)
-            out = SpendOutput.model_validate_json(reply.content)
-            assert (out.tenant, out.groups, out.total.attempts) == (other, (), 0)
-            assert {balance.tenant for balance in out.balances} == {other}
-            assert all(b.spent_usd == b.reserved_usd == 0 for b in out.balances)
-            assert tenant not in reply.text.replace(other, "")
+    client.headers["X-Posology-Tenant"] = other
+    refused = await client.get("/v1/spend", params={"tenant": tenant})
+    assert (refused.status_code, refused.json()["field"]) == (422, "tenant")
+    assert tenant not in refused.text.replace(other, "")
+    for query in ({}, {"by": "model"}):
+        reply = await client.get("/v1/spend", params=query)
+        out = SpendOutput.model_validate_json(reply.content)
+        assert (out.tenant, out.groups, out.total.attempts) == (other, (), 0)
+        assert {balance.tenant for balance in out.balances} == {other}
+        assert all(b.spent_usd == b.reserved_usd == 0 for b in out.balances)
+        assert tenant not in reply.text.replace(other, "")
 
 
 @pytest.mark.anyio
@@ -241,35 +215,19 @@ async def test_no_tenant_learns_what_another_spent(
     [
         ({"since": "yesterday"}, "since"),
         ({"until": "2026-02-30"}, "until"),
-        ({"since": "1767225600"}, "since"),
-        ({"until": "2026-01-01T00:00:00Z"}, "until"),
-        ({"since": ""}, "since"),
         ({"since": "2026-01-02", "until": "2026-01-01"}, "since"),
-        ({"since": "2024-01-01", "until": "2026-01-01"}, "since"),
         ({"by": "tenant"}, "by"),
         ({"by": "colour"}, "by"),
     ],
 )
 async def test_bad_parameters_are_told(
-    redis: Redis, redis_url: str, tenant: str, query: dict[str, str], field: str
+    client: httpx2.AsyncClient, query: dict[str, str], field: str
 ) -> None:
-    async with client_of(redis, redis_url, tenant) as client:
-        reply = await client.get("/v1/spend", params=query)
+    reply = await client.get("/v1/spend", params=query)
     assert reply.status_code == 422, reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     found = reply.json()
     assert (found["type"], found["field"]) == ("urn:posology:problem:invalid-query", field)
-
-
-@pytest.fixture
-def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Result:
-        env = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "160"}
-        return CliRunner().invoke(app, list(arguments), env=env)
-
-    return run
 
 
 def spend_now(redis_url: str, *tenants: str) -> None:
@@ -289,17 +247,6 @@ def tamper(redis_url: str, tenant: str) -> None:
         await redis.aclose()
 
     anyio.run(work)
-
-
-def published(result: Result, name: str) -> Any:
-    out = json.loads(result.stdout)
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
-    jsonschema.validate(out, schema)
-    return out
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_the_command_tells_what_was_spent(cli: Cli, redis_url: str, tenant: str) -> None:
@@ -342,7 +289,7 @@ def test_the_ledger_is_verified_and_rebuilt(cli: Cli, redis_url: str, tenant: st
     good = cli("ledger", "verify")
     assert good.exit_code == 0, good.stdout
     assert f"{tenant} correct 3 entries" in flat(good.stdout)
-    assert "in flight: 1 attempts, $2.0000 reserved" in good.stdout
+    assert "in flight: 1 attempt, $2.0000 reserved" in good.stdout
     tamper(redis_url, tenant)
     bad = cli("ledger", "verify", "--json")
     assert bad.exit_code == 1
@@ -405,15 +352,3 @@ def test_the_ledger_is_exported_and_archived(
     wrong = cli("ledger", "archive", *later[:2], "--out", "file/kept")
     assert wrong.exit_code == 3
     assert "posology: " in wrong.stderr
-
-
-@pytest.mark.anyio
-async def test_the_balances_are_those_of_the_ledger(
-    redis: Redis, redis_url: str, tenant: str
-) -> None:
-    await spend_something(redis, redis_url, tenant)
-    out = await spend_output(redis, redis_url, [tenant], YEAR, Grouping.DAY, one=True)
-    expected = await RedisLedger(redis, redis_url, tenant=tenant).balances()
-    assert [(b.cap_usd, b.spent_usd, b.reserved_usd, b.left_usd) for b in out.balances] == [
-        (b.cap, b.spent, b.reserved, b.left) for b in expected
-    ]

@@ -275,16 +275,6 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_one_finds_the_data(tmp_
             assert client.get("job") == b"1"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
-def test_the_next_stack_may_come_at_once(tmp_path: Path) -> None:
-    with up(tmp_path) as first:
-        first.process.kill()
-        first.process.wait(90)
-        with up(tmp_path) as second:
-            assert answers(second.info.api_url)
-
-
 def test_whatever_is_killed_comes_back(tmp_path: Path) -> None:
     with up(tmp_path) as stack:
         info = stack.info
@@ -300,21 +290,6 @@ def test_whatever_is_killed_comes_back(tmp_path: Path) -> None:
         worker = stack.pid_of("zadd")
         until(lambda: worker in workers_of(info))
         assert stack.info == info
-
-
-@pytest.mark.slow
-def test_a_second_ctrl_c_hastens(tmp_path: Path) -> None:
-    with up(tmp_path, worker=STUBBORN, grace=600) as stack:
-        until(lambda: "up" in (tmp_path / "log" / "worker1.log").read_text(encoding="utf-8"))
-        stack.process.send_signal(signal.SIGINT)
-        # the API ends first; the worker does not, and Redis stays for it
-        until(lambda: stack.pid_if_one("http.server") is None)
-        time.sleep(0.2)
-        assert stack.pid_of("SIG_IGN")
-        assert stack.pid_of("redis-server")
-        stack.process.send_signal(signal.SIGINT)
-        assert stack.process.wait(90) == 0
-        assert stack.running() == {}
 
 
 def options(folder: Path, **more: Any) -> StackOptions:

@@ -14,13 +14,13 @@ from pydantic import BaseModel
 from orchestrator.question.decider import remaining_budget
 from orchestrator.question.machine import RemainingBudget
 from posology.budget.ledger.base import nano
-from posology.errors import HeadroomReserved, NothingAffordable
+from posology.errors import HeadroomReserved
 from posology.llm.accounting import Account
 from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import by_bytes
 from posology.types import Call, Completion, Decision, Dose, Finish, JobState, Usage
-from tests.integration.jobs_store.helpers import Bench, open_bench
+from tests.integration.jobs_store.helpers import Bench
 from tests.integration.jobs_store.local import Local, reply
 from tests.support.steps import (
     BRIEF,
@@ -45,7 +45,7 @@ from tests.support.steps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    pass
 
 
 pytestmark = pytest.mark.anyio
@@ -82,26 +82,6 @@ def holds(decision: Decision, step: Step) -> None:
     assert decision.features["preflight.iou_3"] == 0
 
 
-async def test_eleven_caps_in_this_process() -> None:
-    steps = await falling()
-    assert len(steps) == 11
-    for step in steps:
-        run = InProcess(model=scripted(), cap=step.cap)
-        if step.dose == DECLINED:
-            with pytest.raises(NothingAffordable) as caught:
-                await run.ask()
-            assert caught.value.remaining == step.cap
-            assert caught.value.cheapest == await price(STEPS[-1])
-            assert f"${caught.value.cheapest:f}" in str(caught.value)
-            assert not run.model.calls
-        else:
-            report = await run.ask()
-            holds(report.decision, step)
-            assert report.outcome.strategy == step.dose.strategy
-            assert run.model.calls
-        run.check()
-
-
 async def test_whom_a_rewriter_is_too_dear_for_gets_the_passages_whole() -> None:
     """A rewriter's calls come on top of the one for an answer, which is to read no less at worst."""
     policy = "affordable:compressor=query_summary,saving=off"
@@ -118,12 +98,6 @@ async def test_whom_a_rewriter_is_too_dear_for_gets_the_passages_whole() -> None
     run = InProcess(model=scripted(), cap=direct - MILLI, policy=policy)
     # asked for less, a rewriter still reads all
     assert (await run.ask()).decision.dose == Dose(strategy="direct", passages=8)
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 async def raise_cap(bench: Bench, job: str, dollars: Decimal) -> None:

@@ -12,7 +12,7 @@ from orchestrator.question.report import ask_output
 from orchestrator.question.request import Request
 from posology.budget.prices.book import packaged
 from posology.corpus.sample import notes_file, questions
-from posology.errors import InputError, ProviderOverloaded, RateLimited
+from posology.errors import ProviderOverloaded
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
@@ -102,37 +102,12 @@ async def test_no_retracted_note_is_shown_to_a_model(retriever: Retriever) -> No
     assert not any(passage.retracted for passage in shown)
 
 
-async def test_every_attempt_is_accounted_for(retriever: Retriever) -> None:
-    busy = [
-        RateLimited("wait", provider="offline", model="offline:extractive", retry_after=0.001)
-        for _ in range(2)
-    ]
-    replies = iter([*busy, None])
-
-    def model(call: Call) -> ScriptedReply:
-        return next(replies) or quoting_first_sentence(call)
-
-    account = Account()
-    report = await pipeline(retriever, ScriptedModel(model)).run(request(), account, tenant="t")
-    assert ask_output(report).status is Status.ANSWERED
-    assert [a.error for a in account.attempts] == ["RateLimited", "RateLimited", None]
-    assert [a.attempt for a in account.attempts] == [1, 2, 3]
-    assert {a.call for a in account.attempts} == {1}
-
-
 async def test_what_a_failed_question_spent_is_known(retriever: Retriever) -> None:
     down = ProviderOverloaded("down", provider="offline", model="offline:extractive")
     account = Account()
     with pytest.raises(ProviderOverloaded):
         await pipeline(retriever, ScriptedModel([down] * 3)).run(request(), account, tenant="t")
     assert [a.outcome for a in account.attempts] == [Outcome.FAILED] * 3
-
-
-async def test_an_unknown_strategy_is_named(retriever: Retriever) -> None:
-    with pytest.raises(InputError, match="magic"):
-        await pipeline(retriever, ScriptedModel([])).run(
-            request(strategy="magic"), Account(), tenant="t"
-        )
 
 
 def test_the_sample_is_where_the_package_is() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,12 +22,9 @@ from posology.llm.calls import Caller, ReplyProgress
 from posology.llm.providers.places import Allowance
 from posology.llm.providers.table import Telling
 from posology.llm.retry import RetryPolicy
-from posology.llm.stack import build
-from posology.query import make_query
-from posology.seams import Complete, Send
+from posology.seams import Send
 from posology.testing import (
     Broken,
-    Cut,
     Faults,
     FlatPrices,
     LoadStub,
@@ -35,10 +33,11 @@ from posology.testing import (
     Step,
     StubProvider,
     Vectors,
-    by_bytes,
 )
-from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
+from posology.types import Call, Finish, Stage, Usage
+from tests.support.calls import ASKED, call_to
 from tests.support.clouds import KEY, adapter_to
+from tests.support.rigs import Rig, rigs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("streamed")]
 
@@ -58,51 +57,19 @@ everyone = pytest.mark.parametrize("provider", MODELS)
 both = pytest.mark.parametrize("provider", ["openai", "anthropic"])
 
 
-def call_to(provider: str, **more: Any) -> Call:
-    call = Call(
-        stage=Stage.ANSWER,
-        model=MODELS[provider],
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content="Does aspirin prevent stroke? " * 40),),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=200,
-    )
-    return replace(call, **more)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rig:
-    stub: StubProvider
-    adapter: Any
-    complete: Complete
-    account: Account
-
-    @property
-    def sent(self) -> list[dict[str, Any]]:
-        return [request.json for request in self.stub.requests]
+def a_call(provider: str, **more: Any) -> Call:
+    return call_to(MODELS[provider], f"{ASKED} " * 40, **{"max_tokens": 200, **more})
 
 
 @pytest.fixture
 async def rig() -> AsyncIterator[Callable[..., Rig]]:
-    stubs, adapters = [], []
+    async with rigs() as made:
 
-    def make(provider: str, *script: Step, policy: RetryPolicy = QUICK, **options: Any) -> Rig:
-        stub = StubProvider(script).__enter__()
-        stubs.append(stub)
-        adapter = adapter_to(provider, stub, **options)
-        adapters.append(adapter)
-        account = Account()
-        complete = build(
-            adapter, journal=account, prices=FlatPrices(), bound=by_bytes, retry=policy
-        )
-        return Rig(stub=stub, adapter=adapter, complete=complete, account=account)
+        def make(provider: str, *script: Step, policy: RetryPolicy = QUICK, **options: Any) -> Rig:
+            to = partial(adapter_to, provider, **options)
+            return made(to, script, prices=FlatPrices(), retry=policy)
 
-    yield make
-    for adapter in adapters:
-        await adapter.aclose()
-    for stub in stubs:
-        stub.__exit__(None, None, None)
+        yield make
 
 
 @everyone
@@ -111,7 +78,7 @@ async def test_a_stream_gives_what_the_reply_as_a_whole_gives(provider: str, rig
     found = []
     for stream in (True, False):
         made = rig(provider, step, stream=stream)
-        completion = await made.complete(call_to(provider))
+        completion = await made.complete(a_call(provider))
         assert made.account.usage == USAGE
         found.append(replace(completion, latency=None))
         path = made.stub.requests[0].path
@@ -142,7 +109,7 @@ async def test_a_stream_that_breaks_off_is_a_typed_error_and_charged_at_its_boun
     broken = Broken(of=Reply(text=WORDS, usage=USAGE), by=by)
     made = rig(provider, broken, broken, timeout=1.5)
     with pytest.raises(kind) as caught:
-        await made.complete(call_to(provider))
+        await made.complete(a_call(provider))
     assert type(caught.value) is kind
     assert caught.value.usage is None
     assert caught.value.request_id
@@ -152,31 +119,12 @@ async def test_a_stream_that_breaks_off_is_a_typed_error_and_charged_at_its_boun
 
 
 @everyone
-async def test_after_a_stream_that_broke_off_the_next_attempt_answers(
-    provider: str, rig: Any
-) -> None:
-    made = rig(provider, Broken(by="cut"), Reply(text=WORDS, usage=USAGE))
-    assert (await made.complete(call_to(provider))).text == WORDS
-    assert [one.outcome for one in made.account.attempts] == [Outcome.FAILED, Outcome.OK]
-    assert made.account.unknown == 1
-
-
-@both
-async def test_a_stream_without_usage_has_an_unknown_one(provider: str, rig: Any) -> None:
-    made = rig(provider, Reply(text=WORDS, usage=None))
-    completion = await made.complete(call_to(provider))
-    assert (completion.text, completion.usage) == (WORDS, None)
-    (attempt,) = made.account.attempts
-    assert (attempt.outcome, attempt.charged) == (Outcome.OK, attempt.reserved)
-
-
-@everyone
 async def test_an_error_instead_of_a_stream_is_what_it_is_as_a_whole(
     provider: str, rig: Any
 ) -> None:
     made = rig(provider, *[Status(code=429, within=True)] * 2)
     with pytest.raises(errors.RateLimited if provider != "bedrock" else errors.ProviderOverloaded):
-        await made.complete(call_to(provider))
+        await made.complete(a_call(provider))
     assert len(made.account.attempts) == 2
 
 
@@ -204,7 +152,7 @@ async def spoken(*pieces: bytes, pause: float, **options: Any) -> Any:
     async with httpx2.AsyncClient(transport=Speaking(*pieces, pause=pause)) as client:
         with StubProvider() as nowhere:
             adapter = adapter_to("openai", nowhere, client=client, **options)
-        return await adapter(call_to("openai"))
+        return await adapter(a_call("openai"))
 
 
 async def test_a_slow_reply_is_not_silence() -> None:
@@ -239,7 +187,7 @@ async def test_silence_after_the_last_word_does_not_lose_the_reply() -> None:
     async with httpx2.AsyncClient(transport=Held(CHUNK, LAST, pause=0.0)) as client:
         with StubProvider() as nowhere:
             adapter = adapter_to("openai", nowhere, client=client, timeout=0.3)
-        completion = await adapter(call_to("openai"))
+        completion = await adapter(a_call("openai"))
     assert (completion.text, completion.finish, completion.usage) == ("yes ", Finish.STOP, None)
 
 
@@ -259,7 +207,7 @@ async def test_a_server_that_refuses_the_options_is_asked_once_without(
 ) -> None:
     made = rig("openai", refused, *[Reply(text=WORDS, usage=USAGE)] * 2)
     for _ in range(2):
-        completion = await made.complete(call_to("openai"))
+        completion = await made.complete(a_call("openai"))
         # nobody asked for it
         assert (completion.text, completion.usage) == (WORDS, None)
     assert ["stream_options" in body for body in made.sent] == [True, False, False]
@@ -282,7 +230,7 @@ async def test_a_model_that_is_not_streamed_is_asked_for_whole_replies(
 ) -> None:
     made = rig(provider, refused, *[Reply(text=WORDS, usage=USAGE)] * 2)
     for _ in range(2):
-        completion = await made.complete(call_to(provider))
+        completion = await made.complete(a_call(provider))
         assert (completion.text, completion.usage) == (WORDS, USAGE)
     assert len(made.sent) == 3
     assert not any("stream" in body or "stream_options" in body for body in made.sent[1:])
@@ -293,21 +241,21 @@ async def test_a_model_that_is_not_streamed_is_asked_for_whole_replies(
 async def test_a_refusal_for_another_reason_is_not_asked_again(provider: str, rig: Any) -> None:
     made = rig(provider, Status(code=400, message="no healthy upstream takes this"))
     with pytest.raises(errors.RequestRejected):
-        await made.complete(call_to(provider))
+        await made.complete(a_call(provider))
     assert len(made.sent) == 1
 
 
 async def test_the_progress_of_reading_is_dropped_where_it_is_refused(rig: Any) -> None:
     made = rig("openai", refusal("return_progress"), Reply(text=WORDS, usage=USAGE))
-    assert (await made.complete(call_to("openai"))).usage == USAGE
+    assert (await made.complete(a_call("openai"))).usage == USAGE
     assert [body.get("return_progress") for body in made.sent] == [True, None]
 
 
 async def test_only_replies_in_words_are_streamed(rig: Any) -> None:
     vectors = rig("openai", Vectors())
-    await vectors.complete(call_to("openai", stage=Stage.EMBED))
+    await vectors.complete(a_call("openai", stage=Stage.EMBED))
     counted = rig("anthropic", Reply(text="", usage=USAGE))
-    assert await counted.adapter.count(call_to("anthropic")) == USAGE.input
+    assert await counted.adapter.count(a_call("anthropic")) == USAGE.input
     assert "stream" not in vectors.sent[0]
     assert "stream" not in counted.sent[0]
 
@@ -316,7 +264,7 @@ async def test_only_replies_in_words_are_streamed(rig: Any) -> None:
 async def test_progress_is_told_to_who_asks_for_it(provider: str, rig: Any) -> None:
     made = rig(provider, *[Reply(text=WORDS, usage=USAGE)] * 2)
     told: list[tuple[str, ReplyProgress]] = []
-    call, adapter = call_to(provider), made.adapter
+    call, adapter = a_call(provider), made.adapter
     assert isinstance(adapter, Telling)
     completion = await adapter.telling(lambda of, now: told.append((of.model, now)))(call)
     assert completion.text == WORDS
@@ -348,7 +296,7 @@ async def test_settings_turn_streams_off_and_a_caller_takes_the_progress(
             caller = Caller(told=lambda _, now, told=told: told.append(now))  # type: ignore[misc]
             connections = Connections(load_settings(), offline=_no_reader)
             complete = connections.complete("openai:m", Account(), caller)
-            assert (await complete(call_to("openai"))).text == WORDS
+            assert (await complete(a_call("openai"))).text == WORDS
             await connections.aclose()
             assert bool(told) is (stream == "true")
         assert [bool(request.json.get("stream")) for request in stub.requests] == [True, False]
@@ -369,7 +317,7 @@ async def test_connections_are_kept_after_streams_and_not_after_breaks(provider:
             adapter = adapter_to(provider, stub)  # type: ignore[arg-type]
             for _ in range(3):
                 try:
-                    await adapter(call_to(provider), attempt_id="one")
+                    await adapter(a_call(provider), attempt_id="one")
                 except errors.ProviderError:
                     continue
             await adapter.aclose()
@@ -389,7 +337,7 @@ async def test_what_headers_say_of_limits_is_heard(provider: str) -> None:
             adapter = adapter_to(provider, nowhere, client=client)
         adapter.heard = heard.append
         with pytest.raises(errors.MalformedReply, match="ended in the middle"):
-            await adapter(call_to(provider))
+            await adapter(a_call(provider))
     assert heard == [Allowance(requests=7)]
 
 
@@ -432,12 +380,3 @@ async def test_the_sdks_read_the_stub_s_streams() -> None:
                     await stream.get_final_message()
         for one in (chat, *clients):
             await one.close()
-
-
-@both
-async def test_a_cut_within_the_bytes_of_a_stream_is_unknown(provider: str, rig: Any) -> None:
-    for sent in (0, 1, 40, 300):
-        made = rig(provider, Cut(of=Reply(text=WORDS, usage=USAGE), after_bytes=sent), policy=RetryPolicy(attempts=1))  # fmt: skip
-        with pytest.raises(errors.ProviderUnreachable) as caught:
-            await made.complete(call_to(provider))
-        assert caught.value.usage is None

@@ -40,8 +40,6 @@ PRICES = FlatPrices(token=Decimal("0.00001"))
 #: by one reply, at these prices
 PAID = Decimal("0.0022")
 SHORTENER = Shortener(model="openai:x", share=0.3, rounds=3)
-#: 62 words, so 13 to 24 are taken
-WORDS = len(TEXT.split())
 LONG, SHORT = f"{FIRST} " + "More was said. " * 10, FIRST
 RIGHT = f"{FIRST} Adults who had no disease before were given it, and took nothing else."
 Script = Callable[[Call], str | Completion | BaseException]
@@ -136,22 +134,18 @@ async def test_a_made_up_dose_is_named_to_the_model(path: Path) -> None:
     assert "90 mg" in bench.model.calls[1].messages[-1].content.split("does not have")[1]
 
 
-async def test_a_safety_system_that_speaks_ends_it(path: Path) -> None:
-    filtered = Completion(
-        text=RIGHT, usage=Usage(input=1, output=1), finish=Finish.FILTERED, served_model="x"
-    )
-    (found,) = await Bench(lambda _: filtered).make(passages(1), path)
+@pytest.mark.parametrize(
+    ("finish", "ending"),
+    # a safety system that speaks ends it, and a reply that was cut is too long
+    [(Finish.FILTERED, Ending.DECLINED), (Finish.LENGTH, Ending.NEVER_FIT)],
+)
+async def test_a_reply_that_did_not_come_to_its_end(
+    path: Path, finish: Finish, ending: Ending
+) -> None:
+    reply = Completion(text=RIGHT, usage=Usage(input=1, output=1), finish=finish, served_model="x")
+    (found,) = await Bench(lambda _: reply).make(passages(1), path)
     assert found is not None
-    assert found.ending is Ending.DECLINED
-
-
-async def test_a_reply_that_was_cut_is_too_long(path: Path) -> None:
-    cut = Completion(
-        text=RIGHT, usage=Usage(input=1, output=1), finish=Finish.LENGTH, served_model="x"
-    )
-    (found,) = await Bench(lambda _: cut).make(passages(1), path)
-    assert found is not None
-    assert found.ending is Ending.NEVER_FIT
+    assert found.ending is ending
 
 
 async def test_what_one_call_is_refused_for_stops_no_other(path: Path) -> None:

@@ -17,8 +17,10 @@ from posology.testing.provider.batches.book import BatchBook
 from posology.types import Usage
 from strategies.compression.parts import Parts
 from strategies.compression.summarization.compressor import NAME, make
+from tests.support.commands import Cli, command_line
 from tests.support.compression import compressible
-from tests.support.paid_runs import MODEL, Cli, command_line, write_rows
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 BODY = "Adults took it for a year and were seen each month. Nobody took anything else. " * 5

@@ -25,7 +25,9 @@ from posology.testing import Reply, StubProvider
 from posology.testing.provider.batches.book import BatchBook
 from posology.testing.provider.echo import echo
 from posology.types import Usage
-from tests.support.paid_runs import MODEL, Cli, command_line, kill_when, write_rows
+from tests.support.commands import Cli, command_line
+from tests.support.indices import write_rows
+from tests.support.paid_runs import MODEL, kill_when
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 USED = Usage(input=400, output=60)

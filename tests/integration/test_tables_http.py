@@ -6,8 +6,7 @@ import csv
 import io
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,18 @@ import anyio
 import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
-from orchestrator.ingest.uploads.folder import Uploads
+from orchestrator.ingest.uploads.process import open_stores
 from orchestrator.jobs.store import JobStore
 from orchestrator.models import Models
 from orchestrator.prices import price_book
 from orchestrator.settings import Settings
-from orchestrator.tables.served.folder import MAX_WAITING, Tables
-from orchestrator.tables.served.plan import Plan
-from orchestrator.tables.served.reader import MAX_RUNS, TableReader
+from orchestrator.tables.served.reader import TableReader
+from orchestrator.tables.served.tables import MAX_WAITING
+from orchestrator.work.items import Sweeping
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.store import TenantStore
 from posology.client import Client, SyncClient
@@ -34,14 +34,15 @@ from posology.errors import PassageNotFound, TableNotFound, TableUnfinished
 from posology.index.store import Index
 from posology.published.tables.forms import TableOutput
 from posology.published.tables.orders import TableOrder, TablePage, TableState
+from posology.store.connection import connect
 from posology.testing import Reply, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import Limits as TenantLimits
 from posology.types import Usage
 from tests.integration.test_api import problem
 from tests.integration.test_uploads import Serve, ingesting, serving
+from tests.support import s3
 from tests.support.paid_runs import MODEL, ingest_six
-from tests.unit.orchestrator.test_uploads import full_disk
 
 pytestmark = pytest.mark.anyio
 TABLES = "/v1/tables"
@@ -67,6 +68,13 @@ class Gate:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Path:
     return ingest_six(tmp_path_factory.mktemp("tables"), tiny_encoder)
+
+
+@pytest.fixture(autouse=True)
+def _alone(redis_url: str) -> None:
+    """No test reads what another one left."""
+    with SyncRedis.from_url(redis_url) as client:
+        client.flushdb()
 
 
 @pytest.fixture
@@ -114,11 +122,13 @@ def order_of(response: httpx2.Response) -> TableOrder:
 async def read_all(given: dict[str, str]) -> None:
     """What the reading process does until nothing waits."""
     settings = Settings.model_validate(given)
-    tables = Tables(Path(given["POSOLOGY_UPLOADS"]))
     models = Models(settings.embedder, settings.embedding)
-    reader = TableReader(tables=tables, settings=settings, models=models, stop=threading.Event())
-    while waiting := tables.waiting():
-        assert await reader.read(waiting[0])
+    async with open_stores(settings) as stores:
+        reader = TableReader(
+            tables=stores.tables, settings=settings, models=models, stop=threading.Event(), redis=stores.redis
+        )  # fmt: skip
+        while (claim := await reader.claim()) is not None:
+            assert await reader.read(claim)
 
 
 def check_quotes(out: TableOutput, index: Path) -> int:
@@ -199,7 +209,7 @@ async def test_a_search_stands_for_the_articles_of_its_passages(
 async def test_the_same_request_from_all_sides_makes_one_table(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
 ) -> None:
-    """As from two processes: two apps share nothing but the folder."""
+    """As from two processes: two apps share nothing but the folder and Redis."""
     statuses: list[int] = []
 
     async def ask(client: httpx2.AsyncClient) -> None:
@@ -213,7 +223,7 @@ async def test_the_same_request_from_all_sides_makes_one_table(
             for client in (one, other) * 4:
                 group.start_soon(ask, client)
         assert statuses.count(202) == 1
-        # the others find it, or come while it is being added
+        # the others find it, or come while another one of the process estimates
         assert set(statuses) <= {200, 202, 429}
         assert len((await one.get(TABLES)).json()["tables"]) == 1
 
@@ -235,8 +245,8 @@ async def test_a_table_of_another_tenant_is_none(
         same = await client.post(TABLES, json=body())
         assert same.status_code == 202
         assert order_of(same).id != mine.id
-    tables = Tables(Path(given["POSOLOGY_UPLOADS"]))
-    assert tables.get(mine.id, tenant=tenant) == mine
+    async with open_stores(Settings.model_validate(given)) as stores:
+        assert await stores.tables.get(mine.id, tenant=tenant) == mine
 
 
 async def test_a_spent_cap_ends_a_table_and_a_higher_one_continues_it(
@@ -299,12 +309,14 @@ async def test_a_tenants_tables_have_so_many_bytes(
 ) -> None:
     given |= {"POSOLOGY_TABLES_MIB": "1"}
     async with serving(redis, redis_url, given, tenant=tenant) as client:
-        order = order_of(await client.post(TABLES, json=body("t:1")))
-        tables = Tables(Path(given["POSOLOGY_UPLOADS"]))
-        with tables.run(order).open("wb") as replies:
-            replies.truncate(2**20)
+        order_of(await client.post(TABLES, json=body("t:1")))
+        async with open_stores(Settings.model_validate(given)) as stores:
+            claim = await stores.tables.work.claim(tenant, lease=60)
+            assert claim is not None
+            assert await stores.tables.work.append(claim, 0, ["x" * 2**20])
+            await stores.tables.work.release(claim)
         full = await client.post(TABLES, json=body("t:2"))
-        assert "of at most 1048576" in problem(full, 507, "tables-too-large")["detail"]
+        assert "more than 1048576" in problem(full, 507, "tables-too-large")["detail"]
         assert (await client.post(TABLES, json=body("t:1"))).status_code == 200
         families = text_string_to_metric_families((await client.get("/metrics")).text)
         found = {one.name: one.samples for one in families}
@@ -375,48 +387,11 @@ async def test_a_cancelled_table_makes_no_further_call(
         assert {one.spent for one in await ledger.balances()} == {ended.spent_usd}
 
 
-class Filling(Tables):
-    """Its disk fills when reading has begun."""
-
-    def __init__(self, uploads: Path, fill: Callable[[], object]) -> None:
-        super().__init__(uploads)
-        self._fill = fill
-
-    def plan(self, order: TableOrder) -> Plan:
-        self._fill()
-        return super().plan(order)
-
-
-async def test_a_disk_that_fills_is_waited_for(
-    redis: Redis, redis_url: str, tenant: str, given: dict[str, str], stub: StubProvider
-) -> None:
-    settings = Settings.model_validate(given)
-    models = Models(settings.embedder, settings.embedding)
-    async with serving(redis, redis_url, given, tenant=tenant) as client:
-        made = order_of(await client.post(TABLES, json=body()))
-        with ExitStack() as disk:
-            tables = Filling(
-                Path(given["POSOLOGY_UPLOADS"]), lambda: disk.enter_context(full_disk())
-            )
-            stop = threading.Event()
-            reader = TableReader(tables=tables, settings=settings, models=models, stop=stop)
-            for _ in range(MAX_RUNS + 1):
-                assert not await reader.read(made)
-                disk.close()
-        assert not stub.requests
-        full = order_of(await client.get(f"{TABLES}/{made.id}"))
-        assert (full.ended, full.runs) == (None, 1)
-        await read_all(given)
-        ended = order_of(await client.get(f"{TABLES}/{made.id}"))
-        assert (ended.state, ended.done) == (TableState.SUCCEEDED, 6)
-    assert len(stub.requests) == 6
-
-
 @pytest.mark.slow
 async def test_a_killed_process_resumes_and_pays_for_no_reply_twice(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str], gate: Gate, stub: StubProvider, tmp_path: Path
 ) -> None:  # fmt: skip
-    given["POSOLOGY_CONCURRENCY"] = "1"
+    given |= {"POSOLOGY_CONCURRENCY": "1", "POSOLOGY_LEASE": "2"}
     gate.number = 3
     async with serving(redis, redis_url, given, tenant=tenant) as client:
         made = order_of(await client.post(TABLES, json=body()))
@@ -427,8 +402,12 @@ async def test_a_killed_process_resumes_and_pays_for_no_reply_twice(
             process.kill()
             process.wait()
         gate.go.set()
-        assert not Uploads(Path(given["POSOLOGY_UPLOADS"])).is_served()
         assert order_of(await client.get(f"{TABLES}/{made.id}")).state is TableState.RUNNING
+        async with open_stores(Settings.model_validate(given)) as stores:
+            with anyio.fail_after(90):
+                while not await stores.tables.work.waiting():
+                    await anyio.sleep(0.1)
+                    await stores.tables.work.sweep(tenant, Sweeping(lease=2))
         await read_all(given)
         ended = order_of(await client.get(f"{TABLES}/{made.id}"))
         file = await client.get(f"{TABLES}/{made.id}/file?format=json")
@@ -460,6 +439,31 @@ async def test_a_wrong_request_is_refused_and_leaves_nothing(
     async with serving(redis, redis_url, given, tenant=tenant) as client:
         problem(await client.post(TABLES, json=sent), status, name)
         assert (await client.get(TABLES)).json() == {"tables": []}
+
+
+async def test_a_table_on_object_storage(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str], stub: StubProvider
+) -> None:
+    with s3.running() as server:
+        given |= server.environment | {"POSOLOGY_UPLOADS": f"s3://{server.bucket()}/uploads"}
+        async with serving(redis, redis_url, given, tenant=tenant) as client:
+            made = await client.post(TABLES, json=body())
+            assert order_of(made).state is TableState.WAITING
+            await read_all(given)
+            assert order_of(await client.get(made.headers["location"])).done == 6
+            file = await client.get(f"{made.headers['location']}/file?format=json")
+            rows = TableOutput.model_validate_json(file.content).rows
+            assert [row.error for row in rows] == [None] * 6
+    assert len(stub.requests) == 6
+
+
+async def test_without_redis_no_table_is_made(
+    tenant: str, given: dict[str, str], tmp_path: Path
+) -> None:
+    url = f"unix://{tmp_path}/none.sock"
+    async with serving(connect(url, tries=1, seconds=1.0), url, given, tenant=tenant) as client:
+        problem(await client.post(TABLES, json=body()), 503, "store-unavailable")
+        problem(await client.get(TABLES), 503, "store-unavailable")
 
 
 async def test_without_a_folder_there_are_no_tables(

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import anyio
-import jsonschema
 import pytest
 from redis import Redis as SyncRedis
 from typer.testing import CliRunner, Result
@@ -22,12 +20,8 @@ from posology.budget.ledger.redis import RedisLedger
 from posology.errors import ConfigurationError
 from posology.store import keys
 from posology.store.connection import connect
+from tests.support.commands import SCHEMAS, Cli, published
 from tests.support.spending import reservation, settled
-
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
-
-
-Cli = Callable[..., Result]
 
 
 @pytest.fixture
@@ -37,13 +31,6 @@ def cli(redis_url: str) -> Cli:
         return CliRunner().invoke(app, ["tenants", *arguments], env=environment)
 
     return run
-
-
-def published(result: Result, name: str) -> Any:
-    assert result.exit_code == 0, result.output
-    out = json.loads(result.stdout)
-    jsonschema.validate(out, json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8")))
-    return out
 
 
 def test_a_new_tenant_may_use_the_configured_models_alone(cli: Cli, tenant: str) -> None:
@@ -75,7 +62,7 @@ def test_a_tenants_life_on_the_command_line(cli: Cli, tenant: str) -> None:
     assert made.stdout.strip() not in made.stderr
     assert "shown only once" in made.stderr
     shown = cli("show", tenant)
-    for words in (tenant, "active", "$5", "$0.25", "openai:*", "60", "no limit", "UTC"):
+    for words in (tenant, "enabled", "$5", "$0.25", "openai:*", "60", "no limit", "UTC"):
         assert words in shown.stdout
     assert made.stdout.strip() not in shown.stdout
     out = published(cli("show", tenant, "--json"), "tenant")
@@ -132,15 +119,8 @@ def test_a_limit_below_what_is_spent_is_told(cli: Cli, redis_url: str, tenant: s
     [
         (["create", "a b"], 3, "a b"),
         (["create", "T", "--day", "-1"], 3, "day"),
-        (["create", "T", "--day", "nan"], 3, "day"),
         (["create", "T", "--month", "1e400"], 3, "month"),
-        (["create", "T", "--total", "9000000.000000001"], 3, "total"),
-        (["create", "T", "--job", "0.0000000001"], 3, "job"),
-        (["create", "T", "--calls", "0"], 3, "calls"),
         (["create", "T", "--rpm", "1.5"], 3, "requests_per_minute"),
-        (["create", "T", "--tpm", "9999999999"], 3, "tokens_per_minute"),
-        (["create", "T", "--queued", "0"], 3, "queued"),
-        (["create", "T", "--stored", "1.5"], 3, "stored"),
         (["create", "T", "--model", "gpt"], 4, "'gpt'"),
         (["create", "T", "--model", "none", "--model", "openai:*"], 4, "'none'"),
         (["show", "T"], 12, "no tenant"),

@@ -178,15 +178,6 @@ def test_a_cap_holds_the_same(stack: Stack) -> None:
     assert unchanging(through.stdout) == unchanging(local.stdout)
 
 
-@pytest.mark.parametrize("command", ["ask", "search"])
-def test_an_api_that_hangs_is_left(stack: Stack, command: str) -> None:
-    before = len(stack.jobs())
-    with stack.hung("uvicorn"):
-        done = stack.cli(command, QUESTION)
-    assert done.exit_code == 0, done.output
-    assert len(stack.jobs()) == before
-
-
 def test_workers_that_hang_cost_nothing(stack: Stack) -> None:
     known = {job["id"] for job in stack.jobs()}
     attempts, _ = stack.charged()

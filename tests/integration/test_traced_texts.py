@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,23 +11,17 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from orchestrator.logs import texts
 from posology.llm.stack import build
-from posology.query import make_query
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
-from tests.integration.jobs_store.helpers import MODEL, Bench, answer, open_bench
+from posology.types import Call, Completion, Finish, Stage, Usage
+from tests.integration.jobs_store.helpers import MODEL, Bench, answer
 from tests.integration.test_traces import by_name, traced
+from tests.support.calls import call_to
 from workers.engine.journal import JobJournal
 
 pytestmark = pytest.mark.anyio
 
 PROMPT, REPLY = "Does zyxomab help? [1] Zyxomab helped.", '{"answer": "Zyxomab helps."}'
 SYSTEM = "Answer from the passages."
-
-
-@pytest.fixture
-async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
-    async with open_bench(redis_url, tenant) as opened:
-        yield opened
 
 
 @pytest.fixture(autouse=True)
@@ -37,18 +31,7 @@ def not_afterwards() -> Iterator[None]:
 
 
 def call(prompt: str = PROMPT, stage: Stage = Stage.ANSWER) -> Call:
-    return Call(
-        stage=stage,
-        model=MODEL,
-        query=make_query("Does zyxomab help?"),
-        excerpts=(),
-        messages=(
-            Message(role=Role.SYSTEM, content=SYSTEM),
-            Message(role=Role.USER, content=prompt),
-        ),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=50,
-    )
+    return call_to(MODEL, prompt, system=SYSTEM, stage=stage)
 
 
 async def answered(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import logging
 import os
 import threading
@@ -25,17 +24,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.logs.events import EVENTS, note
 from orchestrator.logs.traces import SCHEMA, JobIds, Tracing, ids_of
-from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.client import SyncClient
 from posology.store import keys
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
+from tests.support.indices import index_of
 
 QUESTION = "Did zyxomab lower the risk of stroke?"
 IDS = {"tenant": "acme", "batch": None, "unit": "answer"}
@@ -219,10 +216,8 @@ def received() -> Iterator[Receiver]:
 def test_workers_and_the_api_send_one_trace(
     tiny_encoder: Path, tmp_path: Path, texts: bool
 ) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"id": "t:1", "text": "Zyxomab lowered the risk of stroke."}))
-    place, encoder = str(tmp_path / "index"), str(tiny_encoder)
-    run_ingest([rows], Settings(), Target(place=place, embedder=encoder))
+    rows = [{"id": "t:1", "text": "Zyxomab lowered the risk of stroke."}]
+    place = str(index_of(tmp_path, tiny_encoder, rows))
     with received() as receiver, LoadStub(Faults()) as stub:
         options = StackOptions(
             environment=os.environ,
@@ -233,7 +228,7 @@ def test_workers_and_the_api_send_one_trace(
             port=0,
             index=place,
             overrides={
-                "POSOLOGY_EMBEDDER": encoder,
+                "POSOLOGY_EMBEDDER": str(tiny_encoder),
                 "POSOLOGY_MODEL": "openai:gpt-4o-mini",
                 "POSOLOGY_LOG_LEVEL": "warning",
                 "OPENAI_API_KEY": "sk-test",

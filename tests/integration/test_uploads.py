@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,23 +21,30 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from redis import Redis as SyncRedis
 from redis.asyncio import Redis
+from typer.testing import CliRunner
 
 from orchestrator.api.app import create_app
-from orchestrator.api.context import Limits
-from orchestrator.ingest.uploads.folder import Room, Uploads
-from orchestrator.ingest.uploads.process import Ingesting
+from orchestrator.api.context import Limits as ApiLimits
+from orchestrator.cli.app import app as cli
+from orchestrator.ingest.uploads.process import Ingesting, Keeper, open_stores
 from orchestrator.ingest.uploads.service import Ingester
+from orchestrator.ingest.uploads.uploads import Uploads
 from orchestrator.jobs.store import JobStore
 from orchestrator.models import Models
 from orchestrator.settings import Settings
+from orchestrator.work.items import Limits
 from posology.budget.tenants.store import TenantStore
 from posology.client import Client, SyncClient
 from posology.errors import BadFile, IngestNotAllowed, IngestNotFound, InvalidQuery
 from posology.index.store import Index
 from posology.published.ingests import IngestOutput, IngestPage, IngestState
+from posology.store.connection import connect
 from posology.types import Limits as TenantLimits
 from tests.integration.test_api import problem
+from tests.support import s3
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +57,13 @@ ROWS = "".join(
     for n in range(4)
 ).encode()
 Serve = Callable[[Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def _alone(redis_url: str) -> None:
+    """No test ingests what another one left."""
+    with SyncRedis.from_url(redis_url) as client:
+        client.flushdb()
 
 
 @pytest.fixture
@@ -71,7 +86,7 @@ async def serving(
     *,
     tenant: str | None = None,
     key: str | None = None,
-    limits: Limits | None = None,
+    limits: ApiLimits | None = None,
     address: str = "127.0.0.1",
 ) -> AsyncIterator[httpx2.AsyncClient]:
     app = create_app(Settings.model_validate(settings), JobStore(redis, url), limits=limits)
@@ -86,12 +101,13 @@ async def serving(
         await app.state.context.aclose()
 
 
-def ingest_all(settings: dict[str, str]) -> None:
+async def ingest_all(settings: dict[str, str], turn: float = 30.0) -> None:
     """What the ingesting process does until nothing waits."""
     loaded = Settings.model_validate(settings)
-    uploads = Uploads(Path(settings["POSOLOGY_UPLOADS"]))
     work = Ingesting(settings=loaded, models=Models(loaded.embedder, loaded.embedding))
-    assert not Ingester(uploads, work, threading.Event(), retention=3_600).run_waiting()
+    async with open_stores(loaded) as stores:
+        serving_ = Ingester(stores.uploads, work, threading.Event(), lease=loaded.lease, turn=turn)
+        assert not await serving_.run_waiting()
 
 
 def nothing_is_left(settings: dict[str, str]) -> None:
@@ -113,7 +129,7 @@ async def test_a_file_becomes_passages(
         again = await client.post(FILES, params=name, content=content, headers=BYTES)
         assert again.status_code == 200
         assert again.json() == made.json()
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         found = IngestOutput.model_validate_json(
             (await client.get(made.headers["location"])).content
         )
@@ -143,12 +159,34 @@ async def test_an_ingest_is_cancelled_by_its_tenant_alone(
         assert problem(refused, 404, "ingest-not-found")
         asked = await mine.delete(at)
         assert (asked.status_code, asked.json()) == (202, made.json())
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         ended = await mine.delete(at)
         assert (ended.status_code, ended.json()["state"]) == (200, "cancelled")
         absent = await mine.delete("/v1/index/ingests/ingest_0")
         assert problem(absent, 404, "ingest-not-found")
     assert not await anyio.Path(given["POSOLOGY_INDEX"]).exists()
+
+
+def test_operators_list_and_cancel_ingests_of_all_tenants(
+    given: dict[str, str], tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("POSOLOGY_UPLOADS", "POSOLOGY_REDIS_URL"):
+        monkeypatch.setenv(name, given[name])
+    runner = CliRunner()
+    with opened(given) as (portal, uploads):
+        made = portal.call(sent, uploads, tenant, "a.jsonl", ROWS)
+        listed = runner.invoke(cli, ["uploads", "list"])
+        assert listed.stdout.split()[:3] == [made.id, tenant, "waiting"]
+        cancelled = runner.invoke(cli, ["uploads", "cancel", made.id])
+        assert (cancelled.exit_code, cancelled.stdout) == (
+            0,
+            f"{made.id} of {tenant} is cancelled\n",
+        )
+        item = portal.call(uploads.work.get, tenant, made.id)
+    assert item is not None
+    assert item.cancelled
+    absent = runner.invoke(cli, ["uploads", "cancel", "ingest_0"])
+    assert absent.exit_code == IngestNotFound.exit_code
 
 
 async def test_a_long_file_is_ingested_in_turns_with_others(
@@ -163,12 +201,7 @@ async def test_a_long_file_is_ingested_in_turns_with_others(
     ):
         first = await mine.post(FILES, params={"name": "a.jsonl.gz"}, content=long, headers=BYTES)
         note = await theirs.post(FILES, params={"name": "b.jsonl"}, content=ROWS, headers=BYTES)
-        loaded = Settings.model_validate(given)
-        work = Ingesting(settings=loaded, models=Models(loaded.embedder, loaded.embedding))
-        serving_ = Ingester(
-            Uploads(Path(given["POSOLOGY_UPLOADS"])), work, threading.Event(), retention=60, turn=0
-        )
-        assert not await anyio.to_thread.run_sync(serving_.run_waiting)
+        await ingest_all(given, turn=0)
         ended = [
             IngestOutput.model_validate_json((await client.get(made.headers["location"])).content)
             for client, made in ((mine, first), (theirs, note))
@@ -198,7 +231,7 @@ async def test_an_upload_leaves_no_index_open(
     # LanceDB's caches of an index stay as long as it does, whatever Python's own collector does
     gc.disable()
     try:
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         assert left_open() == before
     finally:
         gc.enable()
@@ -214,7 +247,7 @@ async def test_texts_of_one_name_from_two_tenants_do_not_replace_each_other(
                 FILES, params={"name": "note.txt"}, content=text, headers=BYTES
             )
             assert made.status_code == 202
-    await anyio.to_thread.run_sync(ingest_all, given)
+    await ingest_all(given)
     view = Index.open(given["POSOLOGY_INDEX"]).view()
     ids = [f"file:{tenant}-a/note.txt#1", f"file:{tenant}-b/note.txt#1"]
     texts = [found.passage.text for found in view.fetch(ids)]
@@ -411,23 +444,23 @@ async def test_two_at_once(
         async with anyio.create_task_group() as group:
             group.start_soon(post, "slow.jsonl", slow())
             await began.wait()
-            # of the same tenant, the second one waits for the first; in another process, it is refused
+            # of the same tenant, the second one waits for the first in the same process of the API
             group.start_soon(post, "quick.jsonl", ROWS)
-            async with serving(redis, redis_url, given, tenant=tenant) as process:
-                problem(await send(process), 429, "too-many-uploads")
             assert (await send(other)).status_code == 202, "another tenant does not wait"
+            async with serving(redis, redis_url, given, tenant=tenant) as process:
+                assert (await send(process)).status_code == 202, "nor another process"
             assert not done
             sent.set()
         assert {name: reply.status_code for name, reply in done.items()} == {
             "slow.jsonl": 202,
             "quick.jsonl": 202,
         }
-        await anyio.to_thread.run_sync(ingest_all, given)
+        await ingest_all(given)
         page = IngestPage.model_validate_json((await client.get("/v1/index/ingests")).content)
         assert {one.state for one in page.ingests} == {IngestState.SUCCEEDED}
         assert sum(one.written for one in page.ingests) + sum(
             one.unchanged for one in page.ingests
-        ) == 2 * len(ROWS.splitlines())
+        ) == 3 * len(ROWS.splitlines())
     assert Index.open(given["POSOLOGY_INDEX"]).view().count() == len(ROWS.splitlines())
 
 
@@ -464,7 +497,7 @@ def test_both_clients_upload_and_wait(
             made = client.upload(file)
             assert (made.name, made.bytes) == ("rows.jsonl", len(ROWS))
             assert client.ingest(made.id) == made
-            ingest_all(given)
+            anyio.run(ingest_all, given)
             assert client.wait_ingest(made.id).written == 4
             with pytest.raises(InvalidQuery):
                 client.upload(file, name="../rows.jsonl")
@@ -517,35 +550,139 @@ def test_a_killed_ingest_resumes(given: dict[str, str], tenant: str, tmp_path: P
         + "\n"
         for n in range(rows)
     ).encode()
-    uploads = Uploads(Path(given["POSOLOGY_UPLOADS"]))
-    with uploads.arriving(tenant, "a.jsonl", Room(size=10**8)) as arrival:
-        arrival.write(text)
-        made, _ = uploads.complete(arrival)
-
-    def now() -> IngestOutput:
-        return uploads.get(made.id, tenant=tenant)
-
+    given["POSOLOGY_LEASE"] = "2"
     log = tmp_path / "log"
-    with ingesting(given, log) as process:
-        # commits are every 500 records
-        until(lambda: now().done >= 1_000 or now().over or process.poll() is not None)
-        assert uploads.is_served()
-        process.send_signal(signal.SIGKILL)
-        process.wait(90)
-    killed = now()
-    assert killed.state is IngestState.RUNNING, log.read_text()
-    assert 1_000 <= killed.done < rows
-    assert killed.total == rows
-    assert not uploads.is_served()
-    with ingesting(given, log) as process:
-        until(lambda: now().over or process.poll() is not None)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(90) == 0, log.read_text()
-    ended = now()
+    with opened(given) as (portal, uploads):
+        made = portal.call(sent, uploads, tenant, "a.jsonl", text)
+
+        def now() -> IngestOutput:
+            return portal.call(partial(uploads.get, made.id, tenant=tenant))
+
+        def served() -> bool:
+            return portal.call(partial(uploads.work.processes, within=6)) > 0
+
+        with ingesting(given, log) as process:
+            # commits are every 500 records
+            until(lambda: now().done >= 1_000 or now().over or process.poll() is not None)
+            assert served()
+            process.send_signal(signal.SIGKILL)
+            process.wait(90)
+        killed = now()
+        assert killed.state is IngestState.RUNNING, log.read_text()
+        assert 1_000 <= killed.done < rows
+        assert killed.total == rows
+        until(lambda: not served())
+        with ingesting(given, log) as process, ingesting(given, tmp_path / "standby") as standby:
+            until(lambda: now().over or process.poll() is not None)
+            for one in (process, standby):
+                one.send_signal(signal.SIGTERM)
+                assert one.wait(90) == 0, log.read_text()
+        assert not served()
+        ended = now()
     assert ended.state is IngestState.SUCCEEDED, log.read_text()
     assert ended.runs == 2
     assert 0 < ended.written < rows, "what the first run had written is not written again"
     assert Index.open(given["POSOLOGY_INDEX"]).view().count() == rows
     lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines += [json.loads(line) for line in (tmp_path / "standby").read_text().splitlines()]
     events = [line["event"] for line in lines if line.get("ingest") == made.id]
-    assert events == ["ingest started", "ingest started", "ingest ended"]
+    assert sorted(events) == ["ingest ended", "ingest started", "ingest started"]
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_at_any_moment_lose_no_file(
+    given: dict[str, str], tenant: str, tmp_path: Path
+) -> None:
+    given["POSOLOGY_LEASE"] = "2"
+    log, files = tmp_path / "log", 12
+    with opened(given) as (portal, uploads):
+        for n in range(files):
+            rows = f'{{"id": "t:{n}", "text": "Aspirin lowered risk {n} in adults."}}\n'
+            portal.call(sent, uploads, f"{tenant}-{n % 3}", f"{n}.jsonl", rows.encode())
+
+        def reach(most: int, process: subprocess.Popen[bytes]) -> None:
+            until(
+                lambda: (
+                    portal.call(uploads.work.all_totals)["succeeded"] >= most
+                    or process.poll() is not None
+                )
+            )
+
+        # as soon as so many have ended: the next one has been claimed, is read, or ends
+        for most in (1, 3, 6):
+            with ingesting(given, log) as process:
+                reach(most, process)
+                process.send_signal(signal.SIGKILL)
+                process.wait(90)
+        with ingesting(given, log) as process:
+            reach(files, process)
+        assert portal.call(uploads.work.all_totals)["succeeded"] == files, log.read_text()
+        assert portal.call(uploads.work.waiting) == {}
+    assert Index.open(given["POSOLOGY_INDEX"]).view().count() == files
+
+
+async def sent(uploads: Uploads, tenant: str, name: str, content: bytes) -> IngestOutput:
+    """A file that waits, without the API."""
+    async with uploads.arriving(tenant, name, Limits(items=10, bytes=10**8)) as arrival:
+        arrival.write(content)
+        return (await uploads.complete(arrival))[0]
+
+
+@contextmanager
+def opened(settings: dict[str, str]) -> Iterator[tuple[BlockingPortal, Uploads]]:
+    """The uploads, for a test that waits for processes."""
+    loaded = Settings.model_validate(settings)
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(open_stores(loaded)) as stores,
+    ):
+        yield portal, stores.uploads
+
+
+async def test_files_on_object_storage(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    with s3.running() as server:
+        given |= server.environment | {"POSOLOGY_UPLOADS": f"s3://{server.bucket()}/some/uploads"}
+        async with serving(redis, redis_url, given, tenant=tenant) as client:
+            for name, content in (("rows.jsonl", ROWS), ("note.txt", b"Aspirin helped.")):
+                made = await client.post(
+                    FILES, params={"name": name}, content=content, headers=BYTES
+                )
+                assert made.status_code == 202, made.text
+            refused = await client.post(
+                FILES, params={"name": "a.jsonl"}, content=b"", headers=BYTES
+            )
+            problem(refused, 422, "bad-file")
+            loaded = Settings.model_validate(given)
+            async with open_stores(loaded) as stores:
+                uploads = stores.uploads
+                # both, and nothing of what was refused
+                older = await anyio.to_thread.run_sync(lambda: list(uploads.files.older(-60)))
+                assert [name.rpartition("/")[0] for name in older] == [f"ingest/{tenant}"] * 2
+                # killed before its offer, so long ago
+                await anyio.to_thread.run_sync(
+                    uploads.files.write, b"x", f"ingest/{tenant}/i/a.txt"
+                )
+                keeper = Keeper(stores=stores, settings=loaded, process="")
+                await keeper.clear(-60)
+                assert len(list(uploads.files.older(-60))) == 2
+                await ingest_all(given)
+                assert list(uploads.files.older(-60)) == []
+            page = IngestPage.model_validate_json((await client.get("/v1/index/ingests")).content)
+            assert {one.state for one in page.ingests} == {IngestState.SUCCEEDED}
+    ids = set(Index.open(given["POSOLOGY_INDEX"]).view().ids())
+    # the ids of texts come from their names, as with a folder
+    assert f"file:{tenant}/note.txt#1" in ids
+    assert len(ids) == 5
+
+
+async def test_without_redis_no_file_is_taken(
+    tenant: str, given: dict[str, str], tmp_path: Path
+) -> None:
+    url = f"unix://{tmp_path}/none.sock"
+    client_of_none = connect(url, tries=1, seconds=1.0)
+    async with serving(client_of_none, url, given, tenant=tenant) as client:
+        problem(await send(client), 503, "store-unavailable")
+        problem(await client.get("/v1/index/ingests"), 503, "store-unavailable")
+    nothing_is_left(given)

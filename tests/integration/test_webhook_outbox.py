@@ -29,12 +29,6 @@ from workers.engine.webhooks import PATIENCE, Sender
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def desk(redis_url: str, tenant: str) -> AsyncIterator[Desk]:
-    async with open_desk(redis_url, tenant) as found:
-        yield found
-
-
 async def forever(step: Any) -> None:
     while True:
         await step()

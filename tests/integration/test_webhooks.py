@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,12 +34,6 @@ pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = (*DEFAULT_EVENTS, WebhookEvent.ROW_ENDED)
-
-
-@pytest.fixture
-async def desk(redis_url: str, tenant: str) -> AsyncIterator[Desk]:
-    async with open_desk(redis_url, tenant) as found:
-        yield found
 
 
 def verified(one: Received, secret: str) -> dict[str, Any]:

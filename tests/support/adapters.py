@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from posology import errors
 from posology.llm.calls import Attempting, CallState
 from posology.seams import Complete, Send
 from posology.types import Call, Completion
@@ -23,3 +26,10 @@ def attempting(model: Complete) -> Attempting:
         return await model(call)
 
     return attempt
+
+
+def fails(
+    kind: type[errors.ProviderError] = errors.ProviderOverloaded, **details: Any
+) -> errors.ProviderError:
+    """Return an error of a provider."""
+    return kind("no", provider="openai", model="openai:m", **details)

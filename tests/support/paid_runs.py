@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,39 +9,20 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from typer.testing import CliRunner, Result
-
-from orchestrator.cli.app import app
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
-from posology.testing import StubProvider
+from tests.support.indices import index_of
 
 MODEL = "openai:gpt-4o-mini"
 TEXT = (
     "Aspirin lowered the risk of stroke in group {n}. The dose was {n} mg a day. Bleeding was not seen. "
     "Adults were followed for a year. Nobody was lost."
 )
-Cli = Callable[..., Result]
-
-_RUNNER = CliRunner()
-
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any] | str]) -> Path:
-    """Write a file of JSON lines; a string is a line as it stands."""
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in rows]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 def ingest_six(folder: Path, encoder: Path) -> Path:
     """Make an index of six passages of :data:`TEXT`, by an encoder."""
     rows = [{"id": f"t:{n}", "title": f"Trial {n}", "text": TEXT.format(n=n)} for n in range(6)]
-    path = write_rows(folder / "rows.jsonl", rows)
-    run_ingest([path], Settings(), Target(place=str(folder / "index"), embedder=str(encoder)))
-    return folder / "index"
+    return index_of(folder, encoder, rows)
 
 
 def environment_of(index: Path, encoder: Path) -> dict[str, str]:
@@ -54,16 +34,6 @@ def environment_of(index: Path, encoder: Path) -> dict[str, str]:
         "OPENAI_API_KEY": "sk-test",
         "COLUMNS": "200",
     }
-
-
-def command_line(environment: Mapping[str, str], *command: str) -> Cli:
-    """Runs a command in this process, with a provider's stub if one is given."""
-
-    def run(*arguments: str, stub: StubProvider | None = None, **env: str) -> Result:
-        served = {} if stub is None else {"OPENAI_BASE_URL": stub.openai_url}
-        return _RUNNER.invoke(app, [*command, *arguments], env={**environment, **served, **env})
-
-    return run
 
 
 def kill_when(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -11,9 +10,6 @@ from typing import TypeVar
 
 from anyio.from_thread import start_blocking_portal
 
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.budget.tenants.store import TenantStore
@@ -22,6 +18,7 @@ from posology.store.connection import connect
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
 from posology.types import Limits
+from tests.support.indices import groups, index_of
 
 CAP = Decimal("0.0015")
 _Found = TypeVar("_Found")
@@ -31,12 +28,7 @@ async def raced(
     folder: Path, encoder: Path, race: Callable[[str, str], Awaitable[_Found]], **settings: str
 ) -> tuple[_Found, Decimal]:
     """Run a race, given the service's address and a key, and return what it found and the dollars spent and reserved."""
-    rows = folder / "rows.jsonl"
-    texts = [f"Aspirin lowered the risk of stroke in group {n} of adults." for n in range(16)]
-    lines = (json.dumps({"id": f"t:{n}", "text": text}) for n, text in enumerate(texts))
-    rows.write_text("\n".join(lines), encoding="utf-8")
-    place = str(folder / "index")
-    run_ingest([rows], Settings(), Target(place=place, embedder=str(encoder)))
+    place = str(index_of(folder, encoder, groups(16)))
     with LoadStub(Faults(latency=(0.2, 0.2))) as stub:
         options = StackOptions(
             environment=os.environ,

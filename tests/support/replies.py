@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     Reply = Copied | CitedReply | CitedExtract | CitedReduce
 
 
+def copying(
+    answer: str, *quotes: tuple[str, str], answerable: bool = True, choice: str | None = None
+) -> AnswerReply:
+    """An answer with quotes, each with the label of its passage."""
+    found = [Quote(passage=passage, quote=quote) for passage, quote in quotes]
+    return AnswerReply(answerable=answerable, answer=answer, choice=choice, quotes=found)
+
+
 def in_form(call: Call, reply: Copied) -> Reply:
     """A reply that copies quotes, with the numbers of their sentences instead where the call asks for those."""
     if call.quotes == "copied":

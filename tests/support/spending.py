@@ -27,20 +27,13 @@ def reservation(
 
 
 def settled(asked: Reservation, cost: Decimal) -> Attempt:
-    opening = asked.opening
-    return Attempt(
-        id=opening.id,
+    return Attempt.of(
+        asked.opening,
         call=1,
-        attempt=1,
-        stage=opening.stage,
-        model=opening.model,
-        prompt=PROMPT,
         outcome=Outcome.OK,
         error=None,
         usage=None,
         cost=cost,
-        started=1.0,
         latency=0.5,
         request_id=None,
-        reserved=opening.reserved,
     )

@@ -76,6 +76,7 @@ def test_links_lead_somewhere_and_lines_stay_readable(page: Path) -> None:
         if not re.match(r"[a-z]+:", target):
             path = (page.parent / target).resolve()
             assert path.exists() or path in generated, target
+    assert not re.search("^(<{7}|>{7}) ", text, re.MULTILINE), "two versions of a passage"
     if ROOT / "evals" not in page.parents:
         assert not [line for line in text.splitlines() if len(line) >= 200]
 

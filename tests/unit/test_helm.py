@@ -173,6 +173,7 @@ def test_keys_come_from_secrets(least: list[dict[str, Any]], most: list[dict[str
     assert api["POSOLOGY_LOG_QUESTIONS"]["value"] == "false"
     assert api["POSOLOGY_UPLOADS"]["value"] == "/uploads"
     assert api["POSOLOGY_REDIS_URL"]["value"] == "rediss://:$(REDIS_PASSWORD)@redis.example.org:6380/2"  # fmt: skip
+    assert "ingest-uploads" not in named(least, "Deployment")
     few = environment(named(least, "Deployment")["worker-jobs"])
     assert few["POSOLOGY_REDIS_URL"]["value"] == "redis://:$(REDIS_PASSWORD)@demo-posology-redis:6379/0"  # fmt: skip
     assert few["POSOLOGY_INDEX"]["value"] == "s3://literature/index"
@@ -187,6 +188,15 @@ def test_only_those_that_write_the_index_may(most: list[dict[str, Any]]) -> None
     }  # fmt: skip
     assert found == {"api": True, "worker-jobs": True, "worker-calls": None, "worker-ingest": False, "ingest-uploads": False}  # fmt: skip
     assert named(most, "Deployment")["ingest-uploads"]["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_uploads_in_a_bucket_need_no_volume() -> None:
+    objects = named(render({**LEAST, "uploads": {"url": "s3://literature/uploads"}}), "Deployment")
+    for name in ("api", "ingest-uploads"):
+        assert environment(objects[name])["POSOLOGY_UPLOADS"]["value"] == "s3://literature/uploads"
+        volumes = {one["name"]: one for one in objects[name]["spec"]["template"]["spec"]["volumes"]}
+        assert not [one for one in volumes.values() if "persistentVolumeClaim" in one]
+        assert volumes["tmp"]["emptyDir"] == {"sizeLimit": "8Gi"}
 
 
 def test_queues_scale_their_workers(

@@ -223,10 +223,10 @@ def _learn(
             )
 
 
-def measures(asked: Sequence[Lesson], found: NDArray[np.floating[Any]]) -> dict[str, float]:
+def measures(asked: Sequence[Lesson], probabilities: NDArray[np.floating[Any]]) -> dict[str, float]:
     """Return how well lessons are judged: *supported* against the rest, and all three stances."""
     stances = np.array([one.stance for one in asked])
-    right, said = stances == SUPPORTS, found[:, SUPPORTS] >= 0.5
+    right, said = stances == SUPPORTS, probabilities[:, SUPPORTS] >= 0.5
     recall, specificity = float(said[right].mean()), float(1 - said[~right].mean())
     known = stances != UNSUPPORTED
     return {
@@ -235,8 +235,8 @@ def measures(asked: Sequence[Lesson], found: NDArray[np.floating[Any]]) -> dict[
         "recall": recall,
         "specificity": specificity,
         "precision": float(right[said].mean()) if said.any() else 0.0,
-        "right called contradicted": float((found[right].argmax(axis=1) == 1).mean()),
-        "accuracy": float((found[known].argmax(axis=1) == stances[known]).mean()),
+        "right called contradicted": float((probabilities[right].argmax(axis=1) == 1).mean()),
+        "accuracy": float((probabilities[known].argmax(axis=1) == stances[known]).mean()),
     }
 
 

@@ -74,17 +74,17 @@ def _nearest(words: Words, asked: str, allowed: Sequence[int], n: int) -> list[i
 
 def squad(data: Path, rng: random.Random) -> Iterator[Lesson]:
     """Yield SQuAD 1.1's questions, each with a near paragraph of its article, and 2.0's without an answer."""
-    found = rows(data / SQUAD)
+    paragraphs = rows(data / SQUAD)
     sizes: dict[str, int] = {}
-    for row in found:
+    for row in paragraphs:
         sizes[row["title"]] = sizes.get(row["title"], 0) + 1
     part = parts(sizes)
-    words = Words(row["context"] for row in found)
+    words = Words(row["context"] for row in paragraphs)
     own: dict[str, list[int]] = {}
-    for i, row in enumerate(found):
+    for i, row in enumerate(paragraphs):
         own.setdefault(row["title"], []).append(i)
-    by_context = {row["context"]: row for row in found}
-    for i, row in enumerate(found):
+    by_context = {row["context"]: row for row in paragraphs}
+    for i, row in enumerate(paragraphs):
         near = [j for j in own[row["title"]] if j != i]
         for qa in row["qas"]:
             spans = sorted(
@@ -92,7 +92,7 @@ def squad(data: Path, rng: random.Random) -> Iterator[Lesson]:
             )
             yield _paragraph(row, part, qa["question"], spans, rng)
             for j in _nearest(words, qa["question"], near, 3)[rng.randrange(3) :][:1]:
-                yield _paragraph(found[j], part, qa["question"], [], rng)
+                yield _paragraph(paragraphs[j], part, qa["question"], [], rng)
     for row in rows(data / UNANSWERABLE):
         for qa in row["qas"]:
             if qa["is_impossible"]:
@@ -201,11 +201,11 @@ def _window(
 
 def covid(data: Path, rng: random.Random) -> Iterator[Lesson]:
     """Yield CovidQA's questions: texts around the answer, and texts of other articles."""
-    found = []
+    articles = []
     for row in rows(data / COVID):
         sentences = tuple(split(row["context"]))
-        found.append((row, sentences, row["context"].split("\n", 1)[0][:200]))
-    for row, sentences, title in found:
+        articles.append((row, sentences, row["context"].split("\n", 1)[0][:200]))
+    for row, sentences, title in articles:
         document = str(row["document_id"])
         about = {"origin": "covid", "part": part_of(document), "document": document}
         for qa in row["qas"]:
@@ -223,7 +223,9 @@ def covid(data: Path, rng: random.Random) -> Iterator[Lesson]:
             yield _window(
                 about, qa["question"], title, row["context"], sentences[first:last], first, gold
             )
-            others = [one for one in found if part_of(str(one[0]["document_id"])) == about["part"]]
+            others = [
+                one for one in articles if part_of(str(one[0]["document_id"])) == about["part"]
+            ]
             other, theirs, name = rng.choice(others)
             if other is not row and len(theirs) > 8:
                 at = rng.randrange(len(theirs) - 7)

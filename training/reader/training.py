@@ -246,8 +246,8 @@ def main() -> None:
         parser.error("--limit and --without train a trial only: omit --write")
     given.work.mkdir(parents=True, exist_ok=True)
     recipe = Recipe(near_steps=given.near_steps, all_steps=given.all_steps)
-    found = [one for one in lessons(given.data) if one.origin not in given.without]
-    learned = taught(found)
+    all_lessons = [one for one in lessons(given.data) if one.origin not in given.without]
+    learned = taught(all_lessons)
     learned += strangers(learned)
     if given.limit is not None:
         learned = learned[:: max(1, len(learned) // given.limit)]
@@ -258,7 +258,7 @@ def main() -> None:
     train(model, examples, words, recipe, given.work)
     observed = [examples[i].pair for i in observable(len(examples))]
     file = quantised(export(model), observed, words, given.bits)
-    file, report = calibrated(file, [one for one in found if one.part == "dev"])
+    file, report = calibrated(file, [one for one in all_lessons if one.part == "dev"])
     print(json.dumps(report, indent=1))
     (given.work / FILE).write_bytes(file)
     if given.write:

@@ -44,7 +44,7 @@ def encode(abstracts: Sequence[Abstract], work: Path) -> Vectors:
     options = Options(backend="onnx", precision="int8", cache=work / "models", threads=2)
     embedder = load(options=options)
     work.mkdir(parents=True, exist_ok=True)
-    found: list[NDArray[np.int8]] = []
+    vectors: list[NDArray[np.int8]] = []
     for start in range(0, len(abstracts), LOT):
         lot = abstracts[start : start + LOT]
         file = work / f"{_key(lot, embedder.name)}.npy"
@@ -61,8 +61,8 @@ def encode(abstracts: Sequence[Abstract], work: Path) -> Vectors:
             part.replace(file)
             print(f"{start + len(lot)} of {len(abstracts)} abstracts encoded", file=sys.stderr)
         ends = np.cumsum([len(one.sentences) for one in lot])
-        found += np.split(np.load(file, allow_pickle=False), ends[:-1])
-    return Vectors(embedder=embedder.name, of=found)
+        vectors += np.split(np.load(file, allow_pickle=False), ends[:-1])
+    return Vectors(embedder=embedder.name, of=vectors)
 
 
 def _key(lot: Sequence[Abstract], embedder: str) -> str:

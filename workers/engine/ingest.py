@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from orchestrator.ingest.shards.store import INGEST, Claim, ShardStore, open_shards
+from orchestrator.ingest.shards.store import INGEST, ShardStore, open_shards
+from orchestrator.work.items import Claim
 from posology.errors import PosologyError, StoreUnavailable
 from posology.store.connection import translated
 from workers.engine.maintenance import run_forever
@@ -103,7 +104,7 @@ class ShardWorker:
                     await self._store.unsend(run, name)
                     await anyio.sleep(_SOON)
                     return
-                claim = await self._store.claim(run, name, worker=self._worker, lease=self._lease)
+                claim = await self._store.claim(run, name, lease=self._lease, by=self._worker)
                 if claim is not None:
                     await self._work_on(claim)
             except StoreUnavailable as error:
@@ -132,16 +133,16 @@ class ShardWorker:
         async with anyio.create_task_group() as group:
             group.start_soon(self._extend, claim)
             try:
-                await anyio.to_thread.run_sync(self._encode, claim.place, claim.name)
+                await anyio.to_thread.run_sync(self._encode, claim.record, claim.name)
             except Exception as error:  # noqa: BLE001 - an encoder may raise anything
                 failed = error
             group.cancel_scope.cancel()
         if failed is None:
-            await self._store.finish(claim)
+            await self._store.done(claim)
             return
         lacking = isinstance(failed, PosologyError)
         if not lacking:
-            self._failed[claim.run, claim.name] = time.monotonic()
+            self._failed[claim.group, claim.name] = time.monotonic()
         reason = " ".join(str(failed).split())[:_REASON]
         logger.warning(
             "shard failed shard=%s error=%s: %s", claim.name, type(failed).__name__, reason
@@ -157,14 +158,14 @@ class ShardWorker:
         self._failed = {one: at for one, at in self._failed.items() if at > since}
         if (run, name) not in self._failed:
             return False
-        return await self._store.workers(within=self._lease) > 1
+        return await self._store.processes(within=self._lease) > 1
 
     async def _extend(self, claim: Claim) -> None:
         """Extend the lease; a worker that lost it still encodes to the end, which is harmless."""
         while True:
             await anyio.sleep(self._lease / 5)
             try:
-                if not await self._store.heartbeat(claim, lease=self._lease):
+                if await self._store.heartbeat(claim, lease=self._lease) == "lost":
                     logger.warning("lease lost shard=%s", claim.name)
                     return
             except StoreUnavailable as error:
@@ -172,7 +173,7 @@ class ShardWorker:
 
     async def _dispatch(self) -> None:
         room = DEPTH - await self._waiting()
-        runs = await self._store.runs()
+        runs = await self._store.groups()
         while room > 0 and runs:
             for run in list(runs):
                 name = await self._store.take(run)
@@ -187,8 +188,8 @@ class ShardWorker:
             return int(await self._store.redis.llen(INGEST))
 
     async def _sweep(self) -> None:
-        for run in await self._store.runs():
-            if found := await self._store.sweep(run):
+        for run in await self._store.groups():
+            if found := await self._store.sweep_run(run, lease=self._lease):
                 logger.warning("shards requeued run=%s count=%d", run, found)
 
     async def _announce(self) -> None:

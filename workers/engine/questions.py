@@ -156,13 +156,13 @@ class Questions:
             mode=request.partitions,
             prompts=request.prompts,
         )
-        kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
+        reserve = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
         late = Extraction(
             partition=part.index, failure=Failure.DEADLINE, error=DeadlineExceeded.__name__
         )
         extraction = late
-        with anyio.move_on_after(claimed.left - kept):
-            complete = self._spending.complete(claimed, request, kept=kept)
+        with anyio.move_on_after(claimed.left - reserve):
+            complete = self._spending.complete(claimed, request, reserve=reserve)
             extraction = await extract(asked, complete)
         return await self._work.extracted(claimed, extraction)
 

@@ -52,20 +52,20 @@ class Spending:
             tenant=claimed.unit.tenant, complete=lambda model: self._at_once(claimed, model)
         )
 
-    def complete(self, claimed: ClaimedUnit, request: Request, *, kept: float = 0.0) -> Complete:
+    def complete(self, claimed: ClaimedUnit, request: Request, *, reserve: float = 0.0) -> Complete:
         """Return what makes the calls of a unit, in the request's lane.
 
         Args:
             claimed: the unit.
             request: its question.
-            kept: seconds of the job's time that are kept for the units after it.
+            reserve: seconds of the job's time that are kept for the units after it.
 
         Raises:
             UnknownModel: the provider is unknown, or has no batch endpoint.
             MissingKey: the provider's key is not set.
         """
         if not request.tier.startswith("batch"):
-            return self._at_once(claimed, request.model, request.tier, kept=kept)
+            return self._at_once(claimed, request.model, request.tier, reserve=reserve)
         journal = JobJournal(self._work, claimed)
         lane = LaneStore(self._work, claimed.unit.tenant)
         records = LaneRecords(
@@ -93,7 +93,7 @@ class Spending:
         await LaneStore(self._work, claimed.unit.tenant).park(claimed, calls)
 
     def _at_once(
-        self, claimed: ClaimedUnit, model: str, lane: Lane = "standard", *, kept: float = 0.0
+        self, claimed: ClaimedUnit, model: str, lane: Lane = "standard", *, reserve: float = 0.0
     ) -> Complete:
         later = min(KEEP_FOR_RETRY, claimed.patience / 4)
         if lane == "flex-then-standard":
@@ -111,7 +111,7 @@ class Spending:
                 max_waiters=max(fairness.WAITERS, self._claimed() // 4),
                 sleep=claimed.sleep,
                 lane=lane,
-                capacity_timeout=lambda: claimed.left - max(later, kept),
+                capacity_timeout=lambda: claimed.left - max(later, reserve),
                 requeued=True,
             ),
         )

@@ -146,18 +146,18 @@ class Sender:
     async def _send_all(self, place: Place, due: Sequence[Due]) -> None:
         failed: list[StoreUnavailable] = []
 
-        async def send(one: Due) -> None:
+        async def send(message: Due) -> None:
             try:
-                await self._send(place.tenant, one)
+                await self._send(place.tenant, message)
             except StoreUnavailable as error:
                 failed.append(error)
             except Exception:
                 # a damaged message must not stop the others; it is given up when it is too old
-                logger.exception("internal error in webhooks message=%s", one.message)
+                logger.exception("internal error in webhooks message=%s", message.message)
 
         async with anyio.create_task_group() as group:
-            for one in due:
-                group.start_soon(send, one)
+            for message in due:
+                group.start_soon(send, message)
         if failed:
             raise failed[0]
 
@@ -171,11 +171,11 @@ class Sender:
         body = message_of(tenant, kind, at(due.at), due.data)
         signed = headers(due.endpoint.secrets(now), due.message, int(now), body)
         result = await self._delivery.post(due.endpoint.url, body, signed)
-        said = _said(result, due.tries)
+        outcome = _said(result, due.tries)
         settled = await self._outbox.settle(
             tenant,
             due,
-            said,
+            outcome,
             delay=_delay(due.tries, result),
             status=result.status,
             error=result.error,
@@ -194,12 +194,12 @@ class Sender:
             "status": result.status,
             "seconds": round(time.time() - now, 3),
         }
-        if said == "delivered":
+        if outcome == "delivered":
             note("webhook delivered", **fields)
-        elif said == "again":
+        elif outcome == "again":
             note("webhook not delivered", logging.WARNING, **fields)
         else:
-            note("webhook given up", logging.WARNING, **fields, disabled=said == "gone" or None)
+            note("webhook given up", logging.WARNING, **fields, disabled=outcome == "gone" or None)
 
     async def _leave(self, tenant: str, due: Due) -> None:
         """Leave a message to a newer version beside this one, or to this one's successor."""

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import anyio
 from anyio import to_thread
 
-from orchestrator.api.adding.files import arriving, disk, no_room
+from orchestrator.api.adding.files import arriving
 from orchestrator.api.context import Context
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem, status_of
 from orchestrator.ingest.live.request import FETCH, FetchRequest
-from orchestrator.ingest.uploads.folder import NoRoom, unknown_ingest
+from orchestrator.ingest.uploads.uploads import unknown_ingest
 from orchestrator.logs.events import note
 from posology import errors
 from posology.errors import IngestNotFound, InvalidQuery
@@ -50,20 +50,15 @@ async def request_fetch(
         raise InvalidQuery(f"max_records must be ≤ {most} here", field="max_records")
     content = asked.asked().model_dump_json().encode()
     async with api.files.of(tenant), arriving(api, tenant, FETCH) as (uploads, arrival):
-        try:
-            with disk():
-                await to_thread.run_sync(arrival.write, content)
-        except NoRoom as full:
-            raise no_room(full) from None
+        await to_thread.run_sync(arrival.write, content)
         if fresh:
             after = datetime.now(UTC) - FRESH
             digest = arrival.digest.hexdigest()
-            known = await to_thread.run_sync(lambda: uploads.known(tenant, digest, after=after))
+            known = await uploads.known(tenant, digest, after=after)
             if known is not None and known.error is None:
                 return known, False
         await _count(api, tenant)
-        with disk():
-            made, new = await to_thread.run_sync(uploads.complete, arrival)
+        made, new = await uploads.complete(arrival)
     if new:
         note("fetch requested", tenant=tenant, ingest=made.id, service=asked.service)
     return made, new
@@ -78,7 +73,7 @@ async def check_own(api: Context, tenant: str, ingest: str) -> None:
     uploads = api.uploaded
     try:
         if uploads is not None:
-            await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant))
+            await uploads.get(ingest, tenant=tenant)
             return
     except IngestNotFound:
         pass
@@ -105,26 +100,26 @@ async def fetched(
         RequestProblem: 503 if it has not ended, which continues it; as for :func:`request_fetch`; or its own error.
     """
     made, _ = await request_fetch(api, tenant, asked, fresh=True)
-    found = await _ended(api, tenant, made.id, seconds=seconds)
-    if found.error is not None:
-        kind = getattr(errors, found.error.type, errors.PosologyError)
+    ingest = await _ended(api, tenant, made.id, seconds=seconds)
+    if ingest.error is not None:
+        kind = getattr(errors, ingest.error.type, errors.PosologyError)
         raise RequestProblem(
             status_of(kind) or 500,
-            found.error.type,
-            (kind.__doc__ or found.error.type).splitlines()[0].rstrip("."),
-            found.error.message,
-            ingest=found.id,
+            ingest.error.type,
+            (kind.__doc__ or ingest.error.type).splitlines()[0].rstrip("."),
+            ingest.error.message,
+            ingest=ingest.id,
         )
-    if found.fetch is None or not found.over:
+    if ingest.fetch is None or not ingest.over:
         raise RequestProblem(
             503,
             "FetchUnfinished",
             "The fetch for the question has not ended",
-            f"the ingest {found.id} continues: send the same request again, or wait for it first",
+            f"the ingest {ingest.id} continues: send the same request again, or wait for it first",
             headers={"Retry-After": str(RETRY_AFTER)},
-            ingest=found.id,
+            ingest=ingest.id,
         )
-    return found.id, found.fetch
+    return ingest.id, ingest.fetch
 
 
 async def _ended(api: Context, tenant: str, ingest: str, *, seconds: float) -> IngestOutput:
@@ -138,7 +133,7 @@ async def _ended(api: Context, tenant: str, ingest: str, *, seconds: float) -> I
         raise unknown_ingest(ingest)
     until = anyio.current_time() + seconds
     while True:
-        found = await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant))
+        found = await uploads.get(ingest, tenant=tenant)
         if found.over or anyio.current_time() >= until:
             return found
         await anyio.sleep(_LOOK)

@@ -1,21 +1,22 @@
-"""Permission to add literature over HTTP, and its arrival in the folder of uploads."""
+"""Permission to add literature over HTTP, and its arrival."""
 
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-import anyio
-from anyio import to_thread
 from fastapi import Request
 
 from orchestrator.api.context import Context, Posology, Tenant, is_keyed
 from orchestrator.api.origins import is_local
-from orchestrator.api.problems import RETRY_AFTER, RequestProblem
-from orchestrator.ingest.uploads.folder import Arrival, Busy, NoRoom, Room, Uploads
+from orchestrator.api.problems import RequestProblem
+from orchestrator.ingest.uploads.uploads import MAX_FILES, Arrival, Uploads
+from orchestrator.work.items import Limits, NoRoom
 from posology import errors
 
+_log = logging.getLogger(__name__)
 MIB = 1024 * 1024
 #: header of an accepted request, in the OpenAPI document
 LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}}
@@ -55,37 +56,46 @@ async def arriving(api: Context, tenant: str, name: str) -> AsyncIterator[tuple[
     """Receive a file during the block; unless it is completed there, nothing of it is left.
 
     Raises:
-        RequestProblem: the tenant has no room for it, or sends another one.
+        RequestProblem: the tenant has no room for it.
     """
     uploads = api.uploaded
     assert uploads is not None, "the request is allowed"
-    room = Room(size=api.settings.uploads_mib * MIB)
-    opening = uploads.arriving(tenant, name, room)
+    limits = Limits(items=MAX_FILES, bytes=api.settings.uploads_mib * MIB)
     try:
+        # of a disk that fails, too
         with disk():
-            arrival = await to_thread.run_sync(opening.__enter__)
+            async with uploads.arriving(tenant, name, limits) as arrival:
+                yield uploads, arrival
     except NoRoom as full:
-        raise no_room(full) from None
-    except Busy:
+        if full.limit == "items":
+            reason = f"{full.used} of {limits.items} files wait"
+        else:
+            left = max(limits.bytes - full.used, 0)
+            reason = f"the files that wait leave room for {left} bytes"
         raise RequestProblem(
             429,
-            "TooManyUploads",
-            "Too many uploads of files are under way",
-            "another upload of this tenant is under way: retry later",
-            headers={"Retry-After": str(RETRY_AFTER)},
+            "UploadsFull",
+            "The tenant's uploads wait to be ingested and leave no room",
+            f"{reason}: wait until files are ingested",
+            headers={"Retry-After": "60", "Connection": "close"},
         ) from None
-    try:
-        yield uploads, arrival
-    finally:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(opening.__exit__, None, None, None)
 
 
 @contextmanager
 def disk() -> Iterator[None]:
-    """Translate the error of a full or read-only disk."""
+    """Translate the errors of a full or read-only disk, and of object storage, whose address is the operator's own.
+
+    Raises:
+        RequestProblem: the disk has no room.
+        StoreUnavailable: object storage fails.
+    """
     try:
         yield
+    except errors.IndexFault as error:
+        _log.error("%s", error)
+        raise errors.StoreUnavailable(
+            "the storage of uploads is out of reach: retry later", address=""
+        ) from None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
             raise
@@ -96,14 +106,3 @@ def disk() -> Iterator[None]:
             "the disk for uploads is full or read-only: ask the operator of this service",
             headers={"Connection": "close"},
         ) from None
-
-
-def no_room(full: NoRoom) -> RequestProblem:
-    """Return the problem of a tenant whose uploads leave no room."""
-    return RequestProblem(
-        429,
-        "UploadsFull",
-        "The tenant's uploads wait to be ingested and leave no room",
-        f"{full}: wait until files are ingested",
-        headers={"Retry-After": "60", "Connection": "close"},
-    )

@@ -8,15 +8,15 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from orchestrator.api.adding.files import LOCATION, MIB, allowed, arriving, disk, no_room
+from orchestrator.api.adding.files import LOCATION, MIB, allowed, arriving
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import MAX_ID
-from orchestrator.ingest.uploads.folder import Arrival, NoRoom, unknown_ingest
 from orchestrator.ingest.uploads.names import MAX_NAME, check_name
+from orchestrator.ingest.uploads.uploads import Arrival, unknown_ingest
 from orchestrator.logs.events import note
 from posology import errors
 from posology.published.ingests import IngestOutput, IngestPage
@@ -154,8 +154,7 @@ async def upload(
     async with api.files.of(tenant), arriving(api, tenant, checked) as (uploads, arrival):
         await _receive(request, api, arrival)
         await to_thread.run_sync(_recognise, arrival)
-        with disk():
-            made, new = await to_thread.run_sync(uploads.complete, arrival)
+        made, new = await uploads.complete(arrival)
     if new:
         note("file uploaded", tenant=tenant, ingest=made.id, bytes=made.bytes)
     return answered(made, 202 if new else 200, {"Location": f"{router.prefix}/ingests/{made.id}"})
@@ -174,7 +173,7 @@ async def upload(
 async def page(api: Posology, tenant: Tenant) -> Response:
     """List the ingests of uploaded files that have not expired: those that wait, and at most 1,000 that have ended."""
     uploads = api.uploaded
-    found = [] if uploads is None else await to_thread.run_sync(uploads.all, tenant)
+    found = [] if uploads is None else await uploads.all(tenant)
     return answered(IngestPage(ingests=tuple(found)))
 
 
@@ -190,7 +189,7 @@ async def get(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
     uploads = api.uploaded
     if uploads is None:
         raise unknown_ingest(ingest)
-    return answered(await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant)))
+    return answered(await uploads.get(ingest, tenant=tenant))
 
 
 @router.delete(
@@ -213,8 +212,7 @@ async def cancel(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
     uploads = api.uploaded
     if uploads is None:
         raise unknown_ingest(ingest)
-    with disk():
-        found = await to_thread.run_sync(lambda: uploads.cancel(ingest, tenant=tenant))
+    found = await uploads.cancel(ingest, tenant=tenant)
     if not found.over:
         note("ingest cancelled", tenant=tenant, ingest=found.id)
     return answered(found, 200 if found.over else 202)
@@ -224,11 +222,9 @@ async def _receive(request: Request, api: Context, arrival: Arrival) -> None:
     """Write the body to the disk, piece by piece."""
     seconds = api.limits.file_seconds
     try:
-        with anyio.fail_after(seconds), disk():
+        with anyio.fail_after(seconds):
             async for piece in chunks(request, limit=api.settings.upload_mib * MIB):
                 await to_thread.run_sync(arrival.write, piece)
-    except NoRoom as full:
-        raise no_room(full) from None
     except TimeoutError:
         raise RequestProblem(
             408,

@@ -144,19 +144,19 @@ async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
 
 async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
     async with desk.reading():
-        found = await desk.passage(asked.passage, asked.version)
-        place = await to_thread.run_sync(_located, asked.quote, found.text)
+        output = await desk.passage(asked.passage, asked.version)
+        place = await to_thread.run_sync(_located, asked.quote, output.text)
     span = place if isinstance(place, Span) else None
     return _as_data(
         QuoteCheck(
-            passage=found.passage,
+            passage=output.passage,
             quote=asked.quote,
             verified=span is not None,
             reason=None if isinstance(place, Span) else place.value,
-            wording=None if span is None else found.text[span.start : span.end],
+            wording=None if span is None else output.text[span.start : span.end],
             start=None if span is None else span.start,
             end=None if span is None else span.end,
-            index=found.index,
+            index=output.index,
         )
     )
 
@@ -181,10 +181,10 @@ async def _standing(desk: Desk, asked: StandingArguments, _: Told) -> Done:
 
 async def _standing_of(desk: Desk, passage: str) -> ArticleStanding:
     try:
-        found: PassageOutput | None = await desk.passage(passage, None)
+        output: PassageOutput | None = await desk.passage(passage, None)
     except PassageNotFound:
-        found = None
-    source = None if found is None else found.passage
+        output = None
+    source = None if output is None else output.passage
     return ArticleStanding(
         id=passage,
         found=source is not None,
@@ -192,7 +192,7 @@ async def _standing_of(desk: Desk, passage: str) -> ArticleStanding:
         concern=None if source is None else source.concern,
         title=None if source is None else source.title,
         flags=() if source is None else source.flags,
-        index=None if found is None else found.index,
+        index=None if output is None else output.index,
     )
 
 

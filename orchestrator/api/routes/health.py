@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal
 
 import anyio
@@ -17,9 +19,7 @@ from orchestrator.api import problems
 from orchestrator.api.context import Context, Posology, operator
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
-from orchestrator.ingest.uploads.folder import Uploads
 from orchestrator.jobs import metrics
-from orchestrator.tables.served.folder import Tables
 from posology.errors import StoreUnavailable
 from posology.published.base import Published
 from posology.published.ingests import IngestState
@@ -27,51 +27,51 @@ from posology.published.tables.orders import TableState
 
 
 class TablesCollector(Collector):
-    """The folder of tables in Prometheus's terms. Blocking.
+    """Tables in Prometheus's terms.
 
     Args:
-        tables: the folder.
+        counts: number of tables that have not ended, by state.
     """
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, counts: Counter[TableState]) -> None:
+        self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
         """Yield one family after the other."""
-        counts = self._tables.counts()
         states = GaugeMetricFamily(
             "posology_tables", "Evidence tables that have not ended, by state.", labels=["state"]
         )
         for state in (TableState.WAITING, TableState.RUNNING, TableState.CANCELLING):
-            states.add_metric([state.value], counts[state])
+            states.add_metric([state.value], self._counts[state])
         yield states
 
 
 class UploadsCollector(Collector):
-    """The folder of uploads in Prometheus's terms. Blocking.
+    """Uploads in Prometheus's terms.
 
     Args:
-        uploads: the folder.
+        counts: number of ingests by state.
+        served: whether a process ingests.
     """
 
-    def __init__(self, uploads: Uploads) -> None:
-        self._uploads = uploads
+    def __init__(self, counts: Counter[IngestState], *, served: bool) -> None:
+        self._counts = counts
+        self._served = served
 
     def collect(self) -> Iterator[Metric]:
         """Yield one family after the other."""
-        counts = self._uploads.counts()
         states = GaugeMetricFamily(
             "posology_ingests",
             "Ingests of uploaded files whose records are kept, by state.",
             labels=["state"],
         )
         for state in IngestState:
-            states.add_metric([state.value], counts[state])
+            states.add_metric([state.value], self._counts[state])
         yield states
         yield GaugeMetricFamily(
             "posology_ingesting_process_up",
             "Whether a process ingests uploaded files.",
-            value=int(self._uploads.is_served()),
+            value=int(self._served),
         )
 
 
@@ -155,10 +155,12 @@ async def read_metrics(api: Posology) -> Response:
     """
     registry = CollectorRegistry()
     registry.register(metrics.JobsCollector(await _snapshot(api)))
-    if api.uploaded is not None:
-        registry.register(UploadsCollector(api.uploaded))
-    if api.tables is not None:
-        registry.register(TablesCollector(api.tables))
+    if (uploads := api.uploaded) is not None:
+        with suppress(StoreUnavailable, TimeoutError), anyio.fail_after(2 * api.limits.health):
+            served = await uploads.work.processes(within=3 * api.settings.lease)
+            registry.register(UploadsCollector(await uploads.counts(), served=served > 0))
+            assert api.tables is not None, "they are beside uploads"
+            registry.register(TablesCollector(await api.tables.counts()))
     text = await to_thread.run_sync(generate_latest, registry)
     text += generate_latest(api.traffic.registry)
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)

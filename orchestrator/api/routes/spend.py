@@ -102,5 +102,7 @@ async def spend(
     """Return spending in a range of days, and the balances now. A call belongs to the day of its reservation."""
     days = period(since, until, today=today())
     store = api.jobs()
-    out = await spend_output(store.redis, store.url, [tenant], days, Grouping(by.value), one=True)
+    out = await spend_output(
+        store.redis, store.url, [tenant], days, Grouping(by.value), single=True
+    )
     return answered(out)

@@ -1,9 +1,9 @@
-"""A table that is requested: its articles, its estimate, and its place in the folder."""
+"""A table that is requested: its articles, its estimate, and its place among those that wait."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import anyio
@@ -11,16 +11,16 @@ from anyio import to_thread
 
 from orchestrator.api.adding.files import MIB, disk
 from orchestrator.api.context import Context
-from orchestrator.api.problems import RETRY_AFTER, RequestProblem
-from orchestrator.ingest.uploads.folder import Busy, NoRoom
+from orchestrator.api.problems import RequestProblem
 from orchestrator.logs.events import note
 from orchestrator.models import Models
-from orchestrator.tables.rows import open_run
 from orchestrator.tables.served.articles import read_articles
-from orchestrator.tables.served.folder import Adding, NoSpace, Tables
 from orchestrator.tables.served.plan import Plan
+from orchestrator.tables.served.replies import ReplyList
 from orchestrator.tables.served.request import TableRequest
+from orchestrator.tables.served.tables import MAX_WAITING, Tables, new_id
 from orchestrator.training.paid.run import prepare
+from orchestrator.work.items import Limits, NoRoom
 from posology.errors import InvalidQuery
 from posology.published.tables.forms import TableEstimate
 from posology.published.tables.orders import TableOrder, TableState
@@ -33,7 +33,7 @@ async def add_table(
 
     Args:
         api: the app.
-        tables: the folder.
+        tables: the tables of all tenants.
         tenant: pays for the calls.
         asked: the request, with every default filled in.
 
@@ -50,18 +50,26 @@ async def add_table(
     literature = api.literature()
     index = await literature.index()
     ids, version = await _sources(api, tenant, asked)
-    room = api.settings.tables_mib * MIB
+    limits = Limits(items=MAX_WAITING, bytes=api.settings.tables_mib * MIB)
     async with api.estimates.of(tenant):
         name, papers = await to_thread.run_sync(read_articles, index, ids, version)
         plan = Plan(request=asked, papers=papers)
-        async with _adding(tables, tenant, plan, room) as adding:
-            if adding.known is not None and adding.stands:
-                return adding.known, False
+        digest, content = plan.digest(), plan.dump()
+        known = await tables.of_plan(tenant, digest)
+        with disk():
+            if known is not None and await tables.stands(known):
+                return known, False
+        with _room(limits):
+            await tables.check_room(tenant, len(content), limits, known=known is not None)
             await api.jobs().admission.admit([plan.request.reading().model], tenant=tenant)
-            estimate = await _estimate(api, tenant, plan, adding)
-            order = _order(tenant, name, plan, adding, estimate)
+            table = new_id() if known is None else known.id
+            # the replies that it has cost nothing
+            estimate = await _estimate(api, tenant, plan, await tables.replies(tenant, table))
+            order = _order(table, tenant, name, plan, estimate)
             with disk():
-                await to_thread.run_sync(tables.complete, adding, order)
+                order, added = await tables.add(order, content, digest, limits)
+    if not added:
+        return order, False
     note("table requested", tenant=tenant, table=order.id, documents=order.documents)
     return order, True
 
@@ -81,45 +89,34 @@ async def _sources(
     return tuple(one.passage.id for one in found.passages), search.index_version
 
 
-@asynccontextmanager
-async def _adding(tables: Tables, tenant: str, plan: Plan, room: int) -> AsyncIterator[Adding]:
-    """Add a table during the block.
+@contextmanager
+def _room(limits: Limits) -> Iterator[None]:
+    """Translate the refusal of a tenant without room.
 
     Raises:
-        RequestProblem: the tenant has no room for it, or adds another one.
+        RequestProblem: the tenant has no room for another table.
     """
-    opening = tables.adding(tenant, plan, room)
     try:
-        with disk():
-            adding = await to_thread.run_sync(opening.__enter__)
+        yield
     except NoRoom as full:
+        if full.limit == "items":
+            raise RequestProblem(
+                429,
+                "TablesFull",
+                "Too many tables of the tenant wait",
+                f"{full.used} of {limits.items} tables wait: wait until tables are read, or cancel one",
+                headers={"Retry-After": "60"},
+            ) from None
         raise RequestProblem(
-            429,
-            "TablesFull",
-            "Too many tables of the tenant wait",
-            str(full),
-            headers={"Retry-After": "60"},
+            507,
+            "TablesTooLarge",
+            "The tenant's tables have no space for another one",
+            f"the tenant's tables have {full.used} bytes, and with this one more than {limits.bytes}: wait until tables "
+            "expire, or send fewer documents",
         ) from None
-    except NoSpace as full:
-        raise RequestProblem(
-            507, "TablesTooLarge", "The tenant's tables have no space for another one", str(full)
-        ) from None
-    except Busy:
-        raise RequestProblem(
-            429,
-            "TooManyTables",
-            "Another table of the tenant is being added",
-            "another table of this tenant is being added: retry later",
-            headers={"Retry-After": str(RETRY_AFTER)},
-        ) from None
-    try:
-        yield adding
-    finally:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(opening.__exit__, None, None, None)
 
 
-async def _estimate(api: Context, tenant: str, plan: Plan, adding: Adding) -> TableEstimate:
+async def _estimate(api: Context, tenant: str, plan: Plan, replies: ReplyList) -> TableEstimate:
     """Estimate the calls that are left. Nothing is spent.
 
     Raises:
@@ -128,10 +125,16 @@ async def _estimate(api: Context, tenant: str, plan: Plan, adding: Adding) -> Ta
     """
     settings, wanted, limit = api.settings, plan.wanted(), api.limits.estimate
     models = Models(settings.embedder, settings.embedding)
-    terms = plan.terms(tenant, settings=settings, models=models, redis=api.jobs().url)
+    terms = plan.terms(
+        tenant,
+        cap=plan.request.max_cost_usd,
+        settings=settings,
+        models=models,
+        redis=api.jobs().url,
+    )
     try:
-        with anyio.fail_after(limit), open_run(adding.run) as run:
-            paid, quote = await prepare(terms, wanted.reading.model, lambda _: wanted.plan(run))
+        with anyio.fail_after(limit):
+            paid, quote = await prepare(terms, wanted.reading.model, lambda _: wanted.plan(replies))
     except TimeoutError:
         raise RequestProblem(
             422,
@@ -143,12 +146,10 @@ async def _estimate(api: Context, tenant: str, plan: Plan, adding: Adding) -> Ta
     return wanted.estimate(quote, len(paid.todo))
 
 
-def _order(
-    tenant: str, index: str, plan: Plan, adding: Adding, estimate: TableEstimate
-) -> TableOrder:
+def _order(table: str, tenant: str, index: str, plan: Plan, estimate: TableEstimate) -> TableOrder:
     reading = plan.request.reading()
     return TableOrder(
-        id=adding.id,
+        id=table,
         tenant=tenant,
         state=TableState.WAITING,
         model=reading.model,

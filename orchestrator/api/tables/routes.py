@@ -8,6 +8,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from orchestrator.api import examples
+from orchestrator.api.adding.files import disk
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
@@ -16,8 +17,8 @@ from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import MAX_ID
 from orchestrator.api.tables.adding import add_table
 from orchestrator.rendering.tables import MEDIA, TableForm, export_table
-from orchestrator.tables.served.folder import Tables
 from orchestrator.tables.served.request import TableRequest
+from orchestrator.tables.served.tables import Tables
 from posology import errors
 from posology.published.tables.forms import TableOutput
 from posology.published.tables.orders import TableOrder, TablePage
@@ -185,7 +186,7 @@ async def create(request: Request, api: Posology, tenant: Tenant) -> Response:
 )
 async def page(api: Posology, tenant: Tenant) -> Response:
     """List the tables that have not expired: those that wait, and at most 200 that have ended."""
-    found = await to_thread.run_sync(_tables(api).all, tenant)
+    found = await _tables(api).all(tenant)
     return answered(TablePage(tables=tuple(found)))
 
 
@@ -220,7 +221,8 @@ async def file(
 ) -> Response:
     """Return a table that has ended. One that ended early has the rows that were read; the others have an error."""
     order = await _found(api, tenant, table)
-    out = await to_thread.run_sync(_tables(api).table, order) if order.over else None
+    with disk():
+        out = await _tables(api).table(order) if order.over else None
     if out is None:
         raise errors.TableUnfinished(
             "the table ended without rows: its error says why"
@@ -252,23 +254,23 @@ async def file(
 async def cancel(api: Posology, tenant: Tenant, table: TableId) -> Response:
     """Cancel a table: no further call is made, and its file has the rows that were read. One that has ended stays as it is."""
     order = await _found(api, tenant, table)
-    return answered(await to_thread.run_sync(_tables(api).cancel, order))
+    return answered(await _tables(api).cancel(order))
 
 
 def _tables(api: Context) -> Tables:
-    """Return the folder of tables.
+    """Return the tables of all tenants.
 
     Raises:
         RequestProblem: none is configured.
     """
-    if api.tables is None:
+    if (tables := api.tables) is None:
         raise RequestProblem(
             503,
             "NoTables",
             "This service reads no tables",
             "this request needs a folder: the operator must set POSOLOGY_UPLOADS",
         )
-    return api.tables
+    return tables
 
 
 async def _found(api: Context, tenant: str, table: str) -> TableOrder:
@@ -276,7 +278,6 @@ async def _found(api: Context, tenant: str, table: str) -> TableOrder:
 
     Raises:
         TableNotFound: the tenant has none of that id, or it has expired.
-        RequestProblem: no folder is configured.
+        RequestProblem: no place for tables is configured.
     """
-    tables = _tables(api)
-    return await to_thread.run_sync(lambda: tables.get(table, tenant=tenant))
+    return await _tables(api).get(table, tenant=tenant)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from orchestrator.cli.common import (
     IndexOption,
@@ -19,6 +18,7 @@ from orchestrator.cli.common import (
 )
 from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import with_store
+from orchestrator.cli.output.tables import print_line
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
@@ -121,22 +121,17 @@ async def _all(
 
 
 def _show(console: Console, out: AffectedPage, *, notify: bool) -> None:
-    from orchestrator.rendering.words import safe
 
     for answer in out.answers:
         question = " ".join(answer.question.split())
-        console.print(Text(safe(f"{answer.job}  {question}"), style="bold"), soft_wrap=True)
+        print_line(console, f"{answer.job}  {question}", "bold")
         for change in answer.changes:
-            console.print(Text(safe(f"  {described(change)}")), soft_wrap=True)
+            print_line(console, f"  {described(change)}")
     skipped = f", {out.skipped:,} of another index not compared" if out.skipped else ""
     told = f"; {out.notified:,} events written" if notify else ""
-    console.print(
-        Text(
-            safe(
-                f"{len(out.answers):,} of {out.checked:,} stored answers affected{skipped}; compared with {out.index}{told}"
-            )
-        ),
-        soft_wrap=True,
+    print_line(
+        console,
+        f"{len(out.answers):,} of {out.checked:,} stored answers affected{skipped}; compared with {out.index}{told}",
     )
 
 

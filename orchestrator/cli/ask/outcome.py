@@ -37,8 +37,8 @@ def write_explained(out: AskOutput, form: Format, *, why: bool, job: str | None 
 
             why_answer(Console(), out)
 
-    kept = "" if job is None else f"`posology jobs show {job}` prints the answer again. "
-    write_surely(write, kept=kept)
+    elsewhere = "" if job is None else f"`posology jobs show {job}` prints the answer again. "
+    write_surely(write, elsewhere=elsewhere)
 
 
 def write_job(job: JobOutput, form: Format, *, why: bool) -> None:

@@ -59,7 +59,7 @@ async def show_account(console: Console, store: JobStore, tenant: str, capped: J
     days = period(today(), None, today=today())
     show_spend(
         console,
-        await spend_output(store.redis, store.url, [tenant], days, Grouping.STRATEGY, one=True),
+        await spend_output(store.redis, store.url, [tenant], days, Grouping.STRATEGY, single=True),
     )
     ending = capped.error.message if capped.error else str(capped.state)
     console.print(Text(f"job with a cap of {money(TOO_LITTLE)}: {ending}"))

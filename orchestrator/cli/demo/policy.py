@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
 
 from orchestrator.cli.ask.explanation import why_job
-from orchestrator.cli.output.tables import print_table
-from orchestrator.rendering.words import money, safe
+from orchestrator.cli.output.tables import print_form
+from orchestrator.rendering.forms.columns import table_of
 from policies.affordable import describe
 from posology.published.jobs import JobOutput
 
@@ -34,15 +32,9 @@ async def step_down(console: Console, ask: Callable[[Decimal], Awaitable[JobOutp
         Rule("Policies: the dose that the question needs and the budget allows", style="dim")
     )
     jobs = [await ask(cap) for cap in CAPS]
-    print_table(console, _table(jobs))
+    rows = (
+        (cap, describe(job.decision.dose) if job.decision else "undecided", job.charged_usd)
+        for cap, job in zip(CAPS, jobs, strict=True)
+    )
+    print_form(console, table_of("cap, dose, cost", rows, texts="dose", title=jobs[0].question))
     why_job(console, jobs[-2])
-
-
-def _table(jobs: Sequence[JobOutput]) -> Table:
-    table = Table(title=Text(safe(jobs[0].question)), title_justify="left")
-    for name in ("cap", "dose", "cost"):
-        table.add_column(name, justify="left" if name == "dose" else "right")
-    for cap, job in zip(CAPS, jobs, strict=True):
-        given = describe(job.decision.dose) if job.decision else "undecided"
-        table.add_row(money(cap), safe(given), money(job.charged_usd))
-    return table

@@ -10,18 +10,18 @@ from pathlib import Path
 from anyio import to_thread
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.demo.money import SHADOW, TOO_LITTLE, limit, shadow_prices, show_account
 from orchestrator.cli.demo.policy import POLICY, step_down
 from orchestrator.cli.jobs.view import show_event
-from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.tables import print_form
 from orchestrator.cli.terminal import show_answer
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.question.request import JobRequest
+from orchestrator.rendering.forms.columns import Table, table_of
 from orchestrator.rendering.words import money
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
@@ -125,7 +125,7 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
         await limit(store, TENANT)
         asked = await _ask(console, demo, store)
         console.print(Rule(style="dim"))
-        print_table(console, summary(asked))
+        print_form(console, summary(asked))
         if not demo.everything:
             await _read_in_partitions(console, demo, store)
             await step_down(console, lambda cap: _under(demo, store, cap))
@@ -232,29 +232,24 @@ def summary(asked: Sequence[Asked]) -> Table:
     """Return the table of ``posology demo --all``: shares over all questions."""
     answerable = [a for a in asked if not a.question.unanswerable]
     unanswerable = [a for a in asked if a.question.unanswerable]
-    table = Table(title="sample questions", title_justify="left")
-    table.add_column("measure")
-    table.add_column("count", justify="right")
-    table.add_column("share", justify="right")
-    rows = (
-        ("answered rightly: the gold words are quoted", [a.right and not a.refused for a in asked]),
-        ("refused rightly: no note answers", [a.right and a.refused for a in asked]),
-        ("wrong: another answer, or a refusal that is not due", [not a.right for a in asked]),
-        ("answerable: a gold passage is cited", [a.cited_gold for a in answerable]),
-        ("answerable: the gold words are quoted", [a.quoted_gold for a in answerable]),
-        ("answerable: refused", [a.refused for a in answerable]),
-        ("unanswerable: refused", [a.refused for a in unanswerable]),
+    hits = {
+        "answered rightly: the gold words are quoted": [a.right and not a.refused for a in asked],
+        "refused rightly: no note answers": [a.right and a.refused for a in asked],
+        "wrong: another answer, or a refusal that is not due": [not a.right for a in asked],
+        "answerable: a gold passage is cited": [a.cited_gold for a in answerable],
+        "answerable: the gold words are quoted": [a.quoted_gold for a in answerable],
+        "answerable: refused": [a.refused for a in answerable],
+        "unanswerable: refused": [a.refused for a in unanswerable],
+    }
+    shares = (
+        (name, f"{sum(some)}/{len(some)}", f"{sum(some) / len(some):.3f}" if some else None)
+        for name, some in hits.items()
     )
-    for name, hits in rows:
-        share = f"{sum(hits) / len(hits):.3f}" if hits else "–"
-        table.add_row(name, f"{sum(hits)}/{len(hits)}", share)
-    costs = [a.out.spending.cost_usd for a in asked]
-    known = [cost for cost in costs if cost is not None]
-    table.add_section()
-    total_in = sum(a.out.spending.usage.total_input for a in asked)
-    total_out = sum(a.out.spending.usage.total_output for a in asked)
-    table.add_row("tokens in", f"{total_in:,}", "")
-    table.add_row("tokens out", f"{total_out:,}", "")
-    total = sum(known, Decimal(0)) if len(known) == len(costs) else None
-    table.add_row("cost", money(total), "")
-    return table
+    spent = [a.out.spending for a in asked]
+    costs = [one.cost_usd for one in spent if one.cost_usd is not None]
+    sums = (
+        ("tokens in", sum(one.usage.total_input for one in spent), ""),
+        ("tokens out", sum(one.usage.total_output for one in spent), ""),
+        ("cost", money(sum(costs, Decimal(0)) if len(costs) == len(spent) else None), ""),
+    )
+    return table_of("measure, count, share", (*shares, *sums), title="sample questions")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import print_form, print_line
 from orchestrator.evaluation.folder import HTML, MARKDOWN, ROWS
 from orchestrator.evaluation.forms import EvalOutput
 from orchestrator.evaluation.report.tables import remarks, tables
-from orchestrator.rendering.words import safe
 
 
 def show_evaluation(console: Console, out: EvalOutput) -> None:
@@ -19,16 +17,10 @@ def show_evaluation(console: Console, out: EvalOutput) -> None:
     if not out.cells:
         return
     for remark in remarks(out):
-        console.print(Text(safe(remark), style="dim"), soft_wrap=True)
+        print_line(console, remark, "dim")
     for one in tables(out):
         console.print()
-        table = plain_table(*one.columns, left=one.columns[: one.names], title=one.title)
-        for cells in one.rows:
-            table.add_row(*(Text(safe(cell)) for cell in cells))
-        print_table(console, table)
+        print_form(console, one)
     folder = Path(out.folder)
     console.print()
-    console.print(
-        Text(safe(f"Reports: {folder / MARKDOWN}, {folder / HTML}. Rows: {folder / ROWS}.")),
-        soft_wrap=True,
-    )
+    print_line(console, f"Reports: {folder / MARKDOWN}, {folder / HTML}. Rows: {folder / ROWS}.")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from posology.errors import BadFile, BadRecord
 from posology.index.sync.rebuilt import Rebuilt
 from posology.published.base import Dollars, Published
 from posology.types import FlagKind
@@ -303,8 +302,8 @@ def ingest_output(report: IngestReport) -> IngestOutput:
         unchanged=report.unchanged,
         replaced=report.replaced,
         bad=report.bad,
-        bad_records=tuple(_bad(item) for item in report.bad_records),
-        bad_files=tuple(_bad(item) for item in report.bad_files),
+        bad_records=tuple(map(BadItem.of, report.bad_records)),
+        bad_files=tuple(map(BadItem.of, report.bad_files)),
         files=report.files,
         seconds=report.seconds,
         written_per_second=report.rate,
@@ -312,11 +311,6 @@ def ingest_output(report: IngestReport) -> IngestOutput:
         warned=report.warned,
         skipped=tuple(SkippedItem(path=str(one.path), reason=one.reason) for one in report.skipped),
     )
-
-
-def _bad(item: BadRecord | BadFile) -> BadItem:
-    record = item.record if isinstance(item, BadRecord) else None
-    return BadItem(path=item.path, line=item.line, record=record, reason=item.reason)
 
 
 def notices_output(report: NoticesReport) -> NoticesOutput:

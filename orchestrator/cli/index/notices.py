@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json
 from orchestrator.cli.ending import SOME_BAD
+from orchestrator.cli.output.tables import print_line
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
@@ -66,22 +66,21 @@ def notices(
 
 
 def _show(console: Console, faults: Console, out: NoticesOutput) -> None:
-    from orchestrator.rendering.words import safe
 
     for item in out.bad_records:
         record = f" ({item.record})" if item.record else ""
         line = f"{item.path}:{item.line}{record}: {item.reason}"
-        faults.print(Text(safe(line), style="yellow"), soft_wrap=True)
+        print_line(faults, line, "yellow")
     if len(out.bad_records) < out.bad:
-        faults.print(Text(f"… and {out.bad - len(out.bad_records):,} more", style="yellow"))
+        print_line(faults, f"… and {out.bad - len(out.bad_records):,} more", "yellow")
     named = (
         f"{out.retractions:,} retractions, {out.concerns:,} expressions of concern, {out.corrections:,} corrections, "
         f"{out.reinstatements:,} reinstatements; {out.unidentified:,} without PMID and DOI, {out.bad:,} invalid"
     )
-    console.print(Text(safe(f"{out.source}: {named}")), soft_wrap=True)
+    print_line(console, f"{out.source}: {named}")
     if out.known:
-        console.print(Text(safe(f"nothing to do: {out.index} has these reports already")))
+        print_line(console, f"nothing to do: {out.index} has these reports already")
     else:
         withdrawn = f"{out.withdrawn:,} earlier reports withdrawn; " if out.withdrawn else ""
         done = f"{withdrawn}flags of {out.changed:,} passages changed; published {out.index}"
-        console.print(Text(safe(done)), soft_wrap=True)
+        print_line(console, done)

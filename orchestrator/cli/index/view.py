@@ -7,8 +7,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from orchestrator.cli.index.forms import (
     BadItem,
@@ -21,9 +19,9 @@ from orchestrator.cli.index.forms import (
     VersionsOutput,
     ingest_output,
 )
-from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.tables import print_form, print_line
 from orchestrator.cli.terminal import show_ingest
-from orchestrator.rendering.words import safe
+from orchestrator.rendering.forms.columns import table_of
 
 if TYPE_CHECKING:
     from orchestrator.ingest.embedding import IngestEstimate
@@ -39,12 +37,7 @@ _SHOWN = 20
 def sync_output(report: SyncReport) -> SyncOutput:
     """Return the published form of a sync's report."""
     return SyncOutput(
-        applied=tuple(
-            FileOutput.model_validate(
-                {name: getattr(file, name) for name in FileOutput.model_fields}
-            )
-            for file in report.applied
-        ),
+        applied=tuple(map(FileOutput.of, report.applied)),
         again=report.plan.again,
         revised=report.plan.revised,
         missing=report.plan.missing,
@@ -57,21 +50,19 @@ def sync_output(report: SyncReport) -> SyncOutput:
     )
 
 
-def prospect_output(found: SyncForecast) -> ProspectOutput:
+def prospect_output(forecast: SyncForecast) -> ProspectOutput:
     """Return the published form of what a sync will do."""
     return ProspectOutput(
-        files=tuple(file.name for file in found.plan.files),
-        again=found.plan.again,
-        revised=found.plan.revised,
-        missing=found.plan.missing,
-        waiting=found.waiting,
-        bad_files=tuple(
-            BadItem(path=one.path, line=one.line, reason=one.reason) for one in found.broken
-        ),
-        done=found.plan.done,
-        index=found.index,
-        rebuild=found.rebuilt,
-        vectors=None if found.vectors is None else _vectors(found.vectors),
+        files=tuple(file.name for file in forecast.plan.files),
+        again=forecast.plan.again,
+        revised=forecast.plan.revised,
+        missing=forecast.plan.missing,
+        waiting=forecast.waiting,
+        bad_files=tuple(map(BadItem.of, forecast.broken)),
+        done=forecast.plan.done,
+        index=forecast.index,
+        rebuild=forecast.rebuilt,
+        vectors=None if forecast.vectors is None else _vectors(forecast.vectors),
     )
 
 
@@ -100,10 +91,10 @@ def versions_output(index: Index) -> VersionsOutput:
     """Return the readable versions of an index. Blocking."""
     known = index.versions()
     until = [one.at + index.keep for one in known[1:]]
-    found = []
+    versions = []
     for one, end in zip_longest(known, until):
         view = index.view_at(one.number)
-        found.append(
+        versions.append(
             VersionOutput(
                 index=view.version,
                 number=one.number,
@@ -113,7 +104,7 @@ def versions_output(index: Index) -> VersionsOutput:
                 retracted=view.retracted,
             )
         )
-    return VersionsOutput(versions=tuple(found))
+    return VersionsOutput(versions=tuple(versions))
 
 
 def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
@@ -121,14 +112,10 @@ def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
     _show_files(errors, out)
     for file in out.applied[-_SHOWN:]:
         broken = f"; {file.broken}" if file.broken else ""
-        console.print(
-            Text(
-                safe(
-                    f"{file.name}: {file.records:,} records, {file.deletions:,} deletions, "
-                    f"{file.notices:,} notices, {file.bad:,} bad{broken}"
-                )
-            ),
-            soft_wrap=True,
+        print_line(
+            console,
+            f"{file.name}: {file.records:,} records, {file.deletions:,} deletions, "
+            f"{file.notices:,} notices, {file.bad:,} bad{broken}",
         )
     if len(out.applied) > _SHOWN:
         console.print(f"… and {len(out.applied) - _SHOWN:,} earlier files")
@@ -140,17 +127,13 @@ def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
         )
         if out.rebuild is not None:
             _show_rebuild(console, errors, out.rebuild, done=True)
-        console.print(Text(safe(f"{len(out.applied):,} files applied; published {out.index}")))
+        print_line(console, f"{len(out.applied):,} files applied; published {out.index}")
     else:
         if out.ingest.bad:
             # a rebuild reads all records, even if there is nothing to do
             show_ingest(console, errors, out.ingest)
-        console.print(
-            Text(
-                safe(
-                    f"nothing to do: {out.done:,} files are already applied; published {out.index}"
-                )
-            )
+        print_line(
+            console, f"nothing to do: {out.done:,} files are already applied; published {out.index}"
         )
 
 
@@ -158,9 +141,9 @@ def show_prospect(console: Console, errors: Console, out: ProspectOutput) -> Non
     """Print what would be done; faults go to ``errors``."""
     _show_files(errors, out)
     for one in out.bad_files:
-        errors.print(Text(safe(f"{one.path}: {one.reason}"), style="red"), soft_wrap=True)
+        print_line(errors, f"{one.path}: {one.reason}", "red")
     for name in () if out.waiting else out.files[-_SHOWN:]:
-        console.print(Text(safe(f"would apply {name}")), soft_wrap=True)
+        print_line(console, f"would apply {name}")
     if len(out.files) > _SHOWN and not out.waiting:
         console.print(f"… and {len(out.files) - _SHOWN:,} earlier files")
     if out.rebuild is not None:
@@ -173,12 +156,10 @@ def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
     if out.missing:
         count = len(out.missing)
         gone = "; the index lacks the records that only they hold"
-        errors.print(
-            Text(
-                f"{count:,} {'file is' if count == 1 else 'files are'} missing{gone}:",
-                style="bold red",
-            ),
-            soft_wrap=True,
+        print_line(
+            errors,
+            f"{count:,} {'file is' if count == 1 else 'files are'} missing{gone}:",
+            "bold red",
         )
     for names, state in (
         (out.missing, "is missing from the folder"),
@@ -186,9 +167,9 @@ def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
         (out.waiting, "is not applied: it, or a file before it, cannot be read"),
     ):
         for name in names[:_SHOWN]:
-            errors.print(Text(safe(f"{name} {state}"), style="yellow"), soft_wrap=True)
+            print_line(errors, f"{name} {state}", "yellow")
         if len(names) > _SHOWN:
-            errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
+            print_line(errors, f"… and {len(names) - _SHOWN:,} more", "yellow")
 
 
 def _show_rebuild(console: Console, errors: Console, out: Rebuilt, *, done: bool) -> None:
@@ -198,35 +179,32 @@ def _show_rebuild(console: Console, errors: Console, out: Rebuilt, *, done: bool
     )
     if out.removed:
         verb = "were removed" if done else "would be removed"
-        errors.print(
-            Text(
-                f"{out.removed:,} of {out.published:,} passages {verb}: none of the files holds them",
-                style="yellow",
-            ),
-            soft_wrap=True,
+        print_line(
+            errors,
+            f"{out.removed:,} of {out.published:,} passages {verb}: none of the files holds them",
+            "yellow",
         )
     for names, how in ((out.forgotten, "applied"), (out.ingested, "read by `posology ingest`")):
         for path in names[:_SHOWN]:
             gone = (
                 f"{path} was {how} and is not in the folder: records that only it holds are dropped"
             )
-            errors.print(Text(safe(gone), style="yellow"), soft_wrap=True)
+            print_line(errors, gone, "yellow")
         if len(names) > _SHOWN:
-            errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
+            print_line(errors, f"… and {len(names) - _SHOWN:,} more", "yellow")
 
 
 def show_versions(console: Console, out: VersionsOutput) -> None:
     """Print the readable versions, oldest first."""
-    table = Table("version", "published (UTC)", "kept until (UTC)", "passages", "retracted")
-    for one in out.versions:
-        table.add_row(
-            Text(safe(one.index)),
-            _minute(one.published),
-            _minute(one.until) if one.until else "replaced",
-            f"{one.passages:,}",
-            f"{one.retracted:,}",
+    texts = "version, published (UTC), readable until (UTC)"
+    rows = (
+        (
+            *(one.index, _minute(one.published), _minute(one.until) if one.until else "newest"),
+            *(one.passages, one.retracted),
         )
-    print_table(console, table)
+        for one in out.versions
+    )
+    print_form(console, table_of(f"{texts}, passages, retracted", rows, texts=texts))
 
 
 def _minute(moment: str) -> str:

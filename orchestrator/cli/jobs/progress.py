@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from orchestrator.cli.jobs.view import spent
+from orchestrator.rendering.forms.jobs import spent
 from posology.published.jobs import BatchOutput
 from posology.types import JobState
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json
 from orchestrator.cli.jobs.store import with_store
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 app = typer.Typer(help="Manage webhook endpoints, and list and resend failed messages.")
 
+_LISTED = "endpoint, state, queued, delivered, given up, last attempt, address"
 WebhookArgument = Annotated[str, typer.Argument(metavar="ID", help="Endpoint id.")]
 
 
@@ -232,48 +232,16 @@ def _print_secret(made: WebhookOutput, secret: str, *, as_json: bool) -> None:
 
 
 def _show(console: Console, *found: WebhookOutput) -> None:
-    from orchestrator.cli.output.tables import plain_table, print_table
-    from orchestrator.rendering.words import safe
+    from orchestrator.cli.output.tables import print_form
+    from orchestrator.rendering.forms.columns import table
+    from orchestrator.rendering.forms.jobs import ENDPOINTS
 
-    table = plain_table(
-        "endpoint", "state", "queued", "delivered", "given up", "last attempt", "address",
-        left=("endpoint", "state", "last attempt", "address"),
-    )  # fmt: skip
-    for one in found:
-        table.add_row(
-            one.id,
-            "disabled" if one.disabled else "paused" if one.paused else "enabled",
-            f"{one.queued:,}",
-            f"{one.delivered:,}",
-            f"{one.failed:,}",
-            Text(safe(_last(one))),
-            Text(safe(one.url)),
-        )
-    print_table(console, table)
-
-
-def _last(one: WebhookOutput) -> str:
-    if one.tried is None:
-        return "–"
-    said = one.error or f"status {one.status}"
-    return f"{one.tried:%Y-%m-%d %H:%M:%S} {said}"
+    print_form(console, table(ENDPOINTS, found, _LISTED))
 
 
 def _show_failures(console: Console, page: WebhookFailures) -> None:
-    from orchestrator.cli.output.tables import plain_table, print_table
-    from orchestrator.rendering.words import safe
+    from orchestrator.cli.output.tables import print_form
+    from orchestrator.rendering.forms.columns import table
+    from orchestrator.rendering.forms.jobs import FAILURES
 
-    table = plain_table(
-        "message", "type", "about", "attempts", "given up", "reason",
-        left=("message", "type", "about", "given up", "reason"),
-    )  # fmt: skip
-    for one in page.failures:
-        table.add_row(
-            one.message,
-            one.type.value,
-            Text(safe(one.subject)),
-            str(one.tries),
-            f"{one.failed:%Y-%m-%d %H:%M:%S}",
-            Text(safe(one.error)),
-        )
-    print_table(console, table)
+    print_form(console, table(FAILURES, page.failures))

@@ -54,8 +54,8 @@ def fetch(
         asked = options.asked(
             **({"pmids": given} if pmids and given else {"query": " ".join(given)})
         )
-        found = run_fetch(settings, asked, quiet=as_json)
-        folder = files_of(settings, found)
+        fetched = run_fetch(settings, asked, quiet=as_json)
+        folder = files_of(settings, fetched)
         tell_preparing()
         console = None if as_json else Console(stderr=True)
         if index is None:
@@ -66,14 +66,14 @@ def fetch(
             bad = run_ingest([folder], settings, Target(place=index), console=console).bad
             then = f'posology ask "…" --index {index}'
         if as_json:
-            print_json(found)
+            print_json(fetched)
         else:
             Console().print(
-                Text(f"{found.records:,} records in {folder}\nAsk: {then}"), soft_wrap=True
+                Text(f"{fetched.records:,} records in {folder}\nAsk: {then}"), soft_wrap=True
             )
             if bad:
                 Console(stderr=True).print(
                     f"{bad:,} of them cannot be read, e.g. because they have no abstract"
                 )
-    if bad and not found.records - bad:
+    if bad and not fetched.records - bad:
         raise typer.Exit(SOME_BAD)

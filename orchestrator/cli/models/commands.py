@@ -34,19 +34,19 @@ def list_models(*, as_json: JsonOption = False) -> None:
     with errors(as_json=as_json):
         settings = load_settings()
         prices, today = price_book(settings), datetime.now(tz=UTC).date()
-        found = []
+        models = []
         for model in map(parse, listed_models()):
             family = capabilities(str(model))
             off = family.retirement(model.name)
             # a list of what can answer: embedding models write nothing, and variants have names of their own
             if family.output is None or ":" in model.name or (off is not None and off <= today):
                 continue
-            found.append(model_output(model, settings, prices))
-        found.sort(key=lambda one: (one.model.partition(":")[0], one.input_usd_per_million or 0))
+            models.append(model_output(model, settings, prices))
+        models.sort(key=lambda one: (one.model.partition(":")[0], one.input_usd_per_million or 0))
         if as_json:
-            print_json(ModelList(models=tuple(found)))
+            print_json(ModelList(models=tuple(models)))
         else:
-            print_models(Console(), tuple(found), today)
+            print_models(Console(), tuple(models), today)
 
 
 @app.command("show")

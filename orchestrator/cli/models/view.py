@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.models.forms import ModelCheck, ModelOutput
-from orchestrator.cli.output.tables import plain_table, print_facts, print_table
+from orchestrator.cli.output.tables import print_facts, print_form, print_line
 from orchestrator.configuration import measured
-from orchestrator.rendering.words import safe
+from orchestrator.rendering.forms.columns import Cell, Tone, Value, table_of
+from orchestrator.rendering.words import UNKNOWN, safe
 from orchestrator.settings import Settings
 from posology.budget.prices.book import PriceBook
 from posology.errors import UnpricedModel
@@ -21,7 +22,6 @@ from posology.llm.models.names import ModelName
 from posology.types import Usage
 from prompts.lengths import reply_tokens
 
-_NONE = "–"
 _MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("bad", "red")}
 #: tokens whose cost is that of a short prompt's
 _SHORT = 1_000
@@ -50,9 +50,11 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
     name = str(model)
     family = capabilities(name)
     checks = measured.read(settings)
-    found = checks.get(name.lower())
+    check = checks.get(name.lower())
     levels = {stage: effort_of(name, stage, settings.effort) for stage in STAGES}
-    read, said = (prices.cost(name, usage) for usage in (Usage(input=_SHORT), Usage(output=_SHORT)))
+    read, written = (
+        prices.cost(name, usage) for usage in (Usage(input=_SHORT), Usage(output=_SHORT))
+    )
     try:
         prices.check(name)
         priced = True
@@ -83,74 +85,64 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
         batch=family.batch,
         retires=family.retirement(model.name),
         input_usd_per_million=_million(read),
-        output_usd_per_million=_million(said),
+        output_usd_per_million=_million(written),
         priced=priced,
         source=family.source,
         checked=family.checked,
         note=family.note,
-        measured=None if found is None else found.day,
-        measured_share=None if found is None else found.share,
+        measured=None if check is None else check.day,
+        measured_share=None if check is None else check.share,
         raised=measured.factors(checks).get(name.lower(), 1.0),
     )
 
 
 def print_models(console: Console, models: tuple[ModelOutput, ...], today: date) -> None:
     """Print models as a table, one a row."""
-    table = plain_table(
-        "model",
-        "context",
-        "$/M in",
-        "$/M out",
-        "effort",
-        "half price",
-        "retires",
-        left=("model", "effort", "half price"),
+    names = "model, context, $/M in, $/M out, effort, half price, retires"
+    rows = (_row(one, today) for one in models)
+    print_form(console, table_of(names, rows, texts="model, effort, half price"))
+
+
+def _row(model: ModelOutput, today: date) -> tuple[Value, ...]:
+    lanes = [*(["batch"] if model.batch else []), *(["flex"] if "flex" in model.tiers else [])]
+    soon = Tone.WARN if retirement_warning(model.model, today) else None
+    return (
+        model.model,
+        model.context,
+        _price(model.input_usd_per_million),
+        _price(model.output_usd_per_million),
+        f"{model.efforts[0]}…{model.efforts[-1]}" if model.efforts else None,
+        ", ".join(lanes) or None,
+        None if model.retires is None else Cell(text=str(model.retires), tone=soon),
     )
-    for one in models:
-        lanes = [*(["batch"] if one.batch else []), *(["flex"] if "flex" in one.tiers else [])]
-        retires = Text(_NONE if one.retires is None else str(one.retires))
-        if retirement_warning(one.model, today):
-            retires.stylize("yellow")
-        table.add_row(
-            safe(one.model),
-            _tokens(one.context),
-            _price(one.input_usd_per_million),
-            _price(one.output_usd_per_million),
-            f"{one.efforts[0]}…{one.efforts[-1]}" if one.efforts else _NONE,
-            ", ".join(lanes) or _NONE,
-            retires,
-        )
-    print_table(console, table)
 
 
-def print_model(console: Console, one: ModelOutput, today: date) -> None:
+def print_model(console: Console, model: ModelOutput, today: date) -> None:
     """Print all that is known of a model."""
-    if not one.known:
-        console.print(
-            Text("No known model family has this name: safe defaults apply.", style="yellow")
-        )
-    if warning := retirement_warning(one.model, today):
-        console.print(Text(f"{one.model}: {warning}.", style="yellow"))
+    if not model.known:
+        print_line(console, "No known model family has this name: safe defaults apply.", "yellow")
+    if warning := retirement_warning(model.model, today):
+        print_line(console, f"{model.model}: {warning}.", "yellow")
     rows = {
-        "model": one.model,
-        "price": f"{_price(one.input_usd_per_million)} in, {_price(one.output_usd_per_million)} out, $ per million tokens"
-        if one.priced
+        "model": model.model,
+        "price": f"{_price(model.input_usd_per_million)} in, {_price(model.output_usd_per_million)} out, $ per million tokens"
+        if model.priced
         else "unknown: set POSOLOGY_PRICES; no call is made without a price",
-        "context": _context(one),
-        "reasoning": one.reasoning,
-        "effort levels": ", ".join(one.efforts) or _NONE,
+        "context": _context(model),
+        "reasoning": model.reasoning,
+        "effort levels": ", ".join(model.efforts) or UNKNOWN,
         **{
-            f"effort, {stage}": f"{level or 'none sent'}, replies of up to {one.reply_tokens[stage]:,} tokens"
-            for stage, level in one.stages.items()
+            f"effort, {stage}": f"{level or 'none sent'}, replies of up to {model.reply_tokens[stage]:,} tokens"
+            for stage, level in model.stages.items()
         },
-        "temperature": _TEMPERATURE[one.temperature],
-        "tokens": _TOKENIZER[one.tokenizer],
-        "measured": _measured(one),
-        "cache writes": _CACHE[one.cache],
-        "tiers": ", ".join([*one.tiers, *(["batch"] if one.batch else [])]),
-        "retires": _NONE if one.retires is None else str(one.retires),
-        "source": f"{one.source} (checked {one.checked})" if one.checked else _NONE,
-        "uncertain": one.note or _NONE,
+        "temperature": _TEMPERATURE[model.temperature],
+        "tokens": _TOKENIZER[model.tokenizer],
+        "measured": _measured(model),
+        "cache writes": _CACHE[model.cache],
+        "tiers": ", ".join([*model.tiers, *(["batch"] if model.batch else [])]),
+        "retires": UNKNOWN if model.retires is None else str(model.retires),
+        "source": f"{model.source} (checked {model.checked})" if model.checked else UNKNOWN,
+        "uncertain": model.note or UNKNOWN,
     }
     print_facts(console, rows.items())
 
@@ -169,11 +161,7 @@ def _million(cost: Decimal | None) -> Decimal | None:
 
 
 def _price(dollars: Decimal | None) -> str:
-    return _NONE if dollars is None else f"{dollars.normalize():f}"
-
-
-def _tokens(count: int | None) -> str:
-    return _NONE if count is None else f"{count:,}"
+    return UNKNOWN if dollars is None else f"{dollars.normalize():f}"
 
 
 def _context(one: ModelOutput) -> str:
@@ -187,37 +175,23 @@ def print_check(console: Console, out: ModelCheck) -> None:
     """Print the findings of a check and its calls."""
     for one in out.findings:
         word, colour = _MARKS[one.ok]
-        console.print(
+        print_line(
+            console,
             Text.assemble((f"{word:<5}", colour), (f"{one.name:<18}", "bold"), safe(one.found)),
-            soft_wrap=True,
         )
     if not out.calls:
         return
     console.print()
-    table = plain_table(
-        "call",
-        "effort",
-        "in",
-        "reserved",
-        "out",
-        "reasoning",
-        "$",
-        "seconds",
-        left=("call", "effort"),
-    )
-    for call in out.calls:
-        table.add_row(
-            safe(call.name),
-            call.effort or _NONE,
-            _tokens(call.tokens_in),
-            f"{call.input_bound:,}",
-            _tokens(call.tokens_out),
-            _tokens(call.tokens_reasoning),
-            _price(call.cost_usd),
-            f"{call.seconds:.2f}",
+    rows = (
+        (
+            *(call.name, call.effort, call.tokens_in, call.input_bound),
+            *(call.tokens_out, call.tokens_reasoning, _price(call.cost_usd), f"{call.seconds:.2f}"),
         )
-    print_table(console, table)
+        for call in out.calls
+    )
+    names = "call, effort, in, reserved, out, reasoning, $, seconds"
+    print_form(console, table_of(names, rows, texts="call, effort"))
     cost = f"${out.charged_usd:f}" if out.cost_usd is None else f"${out.cost_usd:f}"
-    console.print(
-        Text(f"\n{len(out.calls)} calls, {cost}, {out.seconds or 0:.2f} s a call (median)")
+    print_line(
+        console, f"\n{len(out.calls)} calls, {cost}, {out.seconds or 0:.2f} s a call (median)"
     )

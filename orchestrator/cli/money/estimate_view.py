@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.output.tables import print_table
-from orchestrator.rendering.words import money, safe
+from orchestrator.cli.output.tables import print_form, print_line
+from orchestrator.rendering.forms.money import estimates, remaining
+from orchestrator.rendering.words import money
 from posology.llm.models.effort import STAGES, effort_of
 from posology.llm.models.families import capabilities
 from posology.published.estimates import (
     EstimateOutput,
     LaneEstimate,
-    ScopeEstimate,
     StrategyAccuracy,
 )
 
@@ -26,41 +25,25 @@ def show_bad(console: Console, out: EstimateOutput) -> None:
     for bad in out.bad[:_LISTED]:
         line = bad.error.details.get("line")
         where = f"row {bad.row}" if line is None else f"line {line}"
-        console.print(Text(safe(f"{where}: {bad.error.message}"), style="yellow"), soft_wrap=True)
+        print_line(console, f"{where}: {bad.error.message}", "yellow")
     if len(out.bad) > _LISTED:
-        console.print(Text(f"… and {len(out.bad) - _LISTED} more", style="yellow"))
+        print_line(console, f"… and {len(out.bad) - _LISTED} more", "yellow")
 
 
 def show_estimate(console: Console, out: EstimateOutput) -> None:
     """Print the totals by strategy, the remaining budgets, and the accuracy of the estimate."""
-    count = len(out.questions)
-    title = f"{count:,} question{'' if count == 1 else 's'}"
-    table = Table(title=title, title_justify="left")
-    table.add_column("strategy", no_wrap=True)
-    for name in ("calls", "in", "out", "minimum", "expected", "maximum"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for total in (*out.totals, *([out.decided] if out.decided else [])):
-        table.add_row(
-            total.strategy,
-            f"{total.calls:,}",
-            f"{total.input_tokens:,}",
-            f"{total.output_tokens:,}",
-            money(total.low_usd),
-            money(total.expected_usd),
-            money(total.worst_usd),
-        )
-    print_table(console, table)
+    print_form(console, estimates(out))
     for lane in out.lanes:
-        console.print(Text(_lane(lane)), soft_wrap=True)
+        print_line(console, _lane(lane))
     for line in _remarks(out):
-        console.print(Text(safe(line)), soft_wrap=True)
+        print_line(console, line)
     for scope in out.balances or ():
-        console.print(Text(safe(_remaining(scope))), soft_wrap=True)
+        print_line(console, remaining(scope))
     if out.accuracy is not None:
         for strategy in out.accuracy.strategies:
-            console.print(Text(_accuracy(strategy)), soft_wrap=True)
+            print_line(console, _accuracy(strategy))
         if out.accuracy.unanswered:
-            console.print(Text(f"rows without an answer: {out.accuracy.unanswered}"))
+            print_line(console, f"rows without an answer: {out.accuracy.unanswered}")
         if out.accuracy.other_index:
             console.print(
                 Text(f"rows answered from another index: {out.accuracy.other_index}"),
@@ -104,16 +87,6 @@ def reasons(model: str) -> bool:
         (family := capabilities(model)).known and family.reasons(effort_of(model, stage))
         for stage in STAGES
     )
-
-
-def _remaining(scope: ScopeEstimate) -> str:
-    if scope.left_usd is None:
-        return f"{scope.scope}: no limit, {money(scope.spent_usd)} spent"
-    fits = {
-        (True, True): "covers the maximum",
-        (True, False): "covers the expected cost but not the maximum",
-    }.get((scope.expected_fits, scope.worst_fits), "does not cover the expected cost")
-    return f"{scope.scope}: {money(scope.left_usd)} of {money(scope.cap_usd)} remaining, {fits}"
 
 
 def _accuracy(found: StrategyAccuracy) -> str:

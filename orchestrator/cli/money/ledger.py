@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from orchestrator.cli.common import (
     AllOption,
@@ -20,6 +19,7 @@ from orchestrator.cli.common import (
 )
 from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import one_or_all, whose, with_store
+from orchestrator.cli.output.tables import print_line
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -352,6 +352,5 @@ def mirror(
 
 
 def _print(line: str) -> None:
-    from orchestrator.rendering.words import safe
 
-    Console().print(Text(safe(line)), soft_wrap=True)
+    print_line(Console(), line)

@@ -55,7 +55,9 @@ def spend(
 
         async def work(store: JobStore, tenant: str) -> SpendOutput:
             tenants = await whose(store, tenant, everybody=everybody)
-            return await spend_output(store.redis, store.url, tenants, days, by, one=not everybody)
+            return await spend_output(
+                store.redis, store.url, tenants, days, by, single=not everybody
+            )
 
         out = with_store(tenant, work)
         if form is TableFormat.JSON:

@@ -15,7 +15,7 @@ from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
-    from posology.budget.tenants.store import Tenant, TenantStore
+    from posology.budget.tenants.store import Issued, Tenant, TenantStore
     from posology.types import Balance, Limits
 
 app = typer.Typer(
@@ -136,11 +136,7 @@ def create(name: NameArgument, *, options: LimitOptions, as_json: JsonOption = F
         if "models" not in names:
             limits = replace(limits, models=load_settings().own_models)
 
-        async def work(store: TenantStore, balances: _Balances) -> None:
-            issued = await store.create(name, limits)
-            _show(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
-
-        _with_tenants(work)
+        _print(name, lambda store: store.create(name, limits), as_json=as_json)
 
 
 @app.command("list")
@@ -150,11 +146,7 @@ def list_(*, as_json: JsonOption = False) -> None:
     from orchestrator.cli.money.tenants_view import show_tenants, tenant_summary
 
     with errors(as_json=as_json):
-
-        async def work(store: TenantStore, _: _Balances) -> list[Tenant]:
-            return await store.all()
-
-        found = _with_tenants(work)
+        found = _with_tenants(lambda store, _: store.all())
         if as_json:
             print_json(TenantList(tenants=tuple(map(tenant_summary, found))))
         else:
@@ -164,12 +156,7 @@ def list_(*, as_json: JsonOption = False) -> None:
 @app.command()
 def show(name: NameArgument, *, as_json: JsonOption = False) -> None:
     """Show the limits, spending and keys of a tenant."""
-    with errors(as_json=as_json):
-
-        async def work(store: TenantStore, balances: _Balances) -> None:
-            _show(await store.get(name), await balances(name), as_json=as_json)
-
-        _with_tenants(work)
+    _print(name, lambda store: store.get(name), as_json=as_json)
 
 
 @app.command("set")
@@ -181,33 +168,19 @@ def set_(name: NameArgument, *, options: LimitOptions, as_json: JsonOption = Fal
         if not names:
             raise typer.BadParameter("give at least one limit, e.g. --day 5 or --day none")
 
-        async def work(store: TenantStore, balances: _Balances) -> None:
-            tenant = await store.limit(name, limits, only=names)
-            _show(tenant, await balances(name), as_json=as_json)
-
-        _with_tenants(work)
+        _print(name, lambda store: store.limit(name, limits, only=names), as_json=as_json)
 
 
 @app.command()
 def disable(name: NameArgument, *, as_json: JsonOption = False) -> None:
     """Reject a tenant's keys and all its new calls. Calls in flight are settled."""
-    with errors(as_json=as_json):
-
-        async def work(store: TenantStore, balances: _Balances) -> None:
-            _show(await store.disable(name), await balances(name), as_json=as_json)
-
-        _with_tenants(work)
+    _print(name, lambda store: store.disable(name), as_json=as_json)
 
 
 @app.command()
 def enable(name: NameArgument, *, as_json: JsonOption = False) -> None:
     """Enable a disabled tenant."""
-    with errors(as_json=as_json):
-
-        async def work(store: TenantStore, balances: _Balances) -> None:
-            _show(await store.enable(name), await balances(name), as_json=as_json)
-
-        _with_tenants(work)
+    _print(name, lambda store: store.enable(name), as_json=as_json)
 
 
 @app.command("rotate-key")
@@ -220,13 +193,7 @@ def rotate_key(
     as_json: JsonOption = False,
 ) -> None:
     """Print a new API key and revoke the old ones. The key is shown only once."""
-    with errors(as_json=as_json):
-
-        async def work(store: TenantStore, balances: _Balances) -> None:
-            issued = await store.rotate(name, grace=grace)
-            _show(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
-
-        _with_tenants(work)
+    _print(name, lambda store: store.rotate(name, grace=grace), as_json=as_json)
 
 
 @app.command("revoke-key")
@@ -237,15 +204,25 @@ def revoke_key(
     as_json: JsonOption = False,
 ) -> None:
     """End one API key of a tenant. Its other keys stay valid."""
-    with errors(as_json=as_json):
-
-        async def work(store: TenantStore, balances: _Balances) -> None:
-            _show(await store.revoke(name, key), await balances(name), as_json=as_json)
-
-        _with_tenants(work)
+    _print(name, lambda store: store.revoke(name, key), as_json=as_json)
 
 
 _Balances = Callable[[str], Awaitable["tuple[Balance, ...]"]]
+
+
+def _print(
+    name: str, change: Callable[[TenantStore], Awaitable[Tenant | Issued]], *, as_json: bool
+) -> None:
+    """Change or read a tenant, and print it; of a new key, see :func:`_show`."""
+    from posology.budget.tenants.store import Issued
+
+    async def work(store: TenantStore, balances: _Balances) -> None:
+        found = await change(store)
+        tenant, key = (found.tenant, found.key) if isinstance(found, Issued) else (found, None)
+        _show(tenant, await balances(name), as_json=as_json, key=key)
+
+    with errors(as_json=as_json):
+        _with_tenants(work)
 
 
 def _with_tenants(work: Callable[[TenantStore, _Balances], Awaitable[_Found]]) -> _Found:

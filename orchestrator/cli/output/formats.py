@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from orchestrator.cli.common import JsonOption
 from orchestrator.cli.option_groups import Group
 from orchestrator.rendering.kinds import Format
+
+_Kind = TypeVar("_Kind", bound=StrEnum)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,14 +31,8 @@ class OutputOptions(Group):
     as_json: JsonOption = False
 
     def chosen(self) -> Format:
-        """Return the format.
-
-        Raises:
-            BadParameter: ``--json`` came with another format.
-        """
-        if self.as_json and self.format not in (None, Format.JSON):
-            raise typer.BadParameter(f"--json and --format {self.format} exclude each other")
-        return Format.JSON if self.as_json else self.format or Format.TEXT
+        """Return the format; see :func:`_chosen`."""
+        return _chosen(self.format, Format, as_json=self.as_json)
 
 
 class TableFormat(StrEnum):
@@ -58,11 +54,16 @@ class TableOptions(Group):
     as_json: JsonOption = False
 
     def chosen(self) -> TableFormat:
-        """Return the format.
+        """Return the format; see :func:`_chosen`."""
+        return _chosen(self.format, TableFormat, as_json=self.as_json)
 
-        Raises:
-            BadParameter: ``--json`` came with another format.
-        """
-        if self.as_json and self.format not in (None, TableFormat.JSON):
-            raise typer.BadParameter(f"--json and --format {self.format} exclude each other")
-        return TableFormat.JSON if self.as_json else self.format or TableFormat.TEXT
+
+def _chosen(given: _Kind | None, kinds: type[_Kind], *, as_json: bool) -> _Kind:
+    """Return the format of a result, by default text.
+
+    Raises:
+        BadParameter: ``--json`` came with another format.
+    """
+    if as_json and given not in (None, kinds("json")):
+        raise typer.BadParameter(f"--json and --format {given} exclude each other")
+    return kinds("json" if as_json else given or "text")

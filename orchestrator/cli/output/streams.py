@@ -58,12 +58,12 @@ def takes_all() -> bool:
         return False
 
 
-def write_surely(write: Callable[[], None], *, kept: str = "") -> None:
+def write_surely(write: Callable[[], None], *, elsewhere: str = "") -> None:
     """Write a paid answer to standard output, or to standard error if that fails.
 
     Args:
         write: writes it to ``sys.stdout``.
-        kept: where else it can be had, as a sentence and a space; empty: nowhere.
+        elsewhere: where else it can be had, as a sentence and a space; empty: nowhere.
 
     Raises:
         SystemExit: it was written to standard error.
@@ -75,7 +75,9 @@ def write_surely(write: Callable[[], None], *, kept: str = "") -> None:
         raise
     except OSError as error:
         discard()
-        say(f"cannot write to standard output: {error.strerror or error}. {kept}It follows here.")
+        say(
+            f"cannot write to standard output: {error.strerror or error}. {elsewhere}It follows here."
+        )
         with redirect_stdout(sys.stderr):
             write()
         sys.exit(UNWRITTEN)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.box import HEAVY_HEAD
 from rich.console import Console, Group, RenderableType
@@ -18,33 +18,84 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.rendering.words import safe
+from orchestrator.rendering.evidence import csv_cells
+from orchestrator.rendering.forms.columns import Cell, Kind, Line, Tone, Value
+from orchestrator.rendering.forms.columns import Table as Form
+from orchestrator.rendering.forms.columns import cell as cell_of
+from orchestrator.rendering.words import SECONDS, moment, safe
 
 #: wider than any table
 _ANY = 100_000
+#: columns of the longest bar
+_BAR = 30
+_STYLES = {
+    None: "", Tone.GOOD: "green", Tone.BAD: "red", Tone.WARN: "yellow", Tone.SOFT: "dim", Tone.LIVE: "blue",
+    Tone.OFF: "yellow",
+}  # fmt: skip
 
 
-def plain_table(*columns: str, left: Collection[str] = (), title: str | None = None) -> Table:
-    """Return a table without borders; columns are right-aligned, except those in ``left``."""
-    text = None if title is None else Text(safe(title))
-    table = Table(box=None, pad_edge=False, header_style="bold", title=text, title_justify="left")
-    for name in columns:
-        table.add_column(name, no_wrap=True, justify="left" if name in left else "right")
-    return table
+def print_line(console: Console, line: str | Text, style: str = "") -> None:
+    """Print a line, which a pipe gets whole; unseen characters of a string are removed."""
+    shown = Text(safe(line), style=style) if isinstance(line, str) else line
+    console.print(shown, soft_wrap=True)
 
 
-def print_facts(
-    console: Console, facts: Iterable[tuple[str, str | Text]], *, title: str | None = None
-) -> None:
+def print_form(console: Console, form: Form) -> None:
+    """Print the table of a form."""
+    table = _plain(form.title)
+    for head, name in zip(form.columns, headings(form), strict=True):
+        table.add_column(
+            Text(name),
+            no_wrap=head.kind is not Kind.WIDE,
+            overflow="fold",
+            justify="right" if head.kind is Kind.NUMBER else "left",
+        )
+    for line in form.lines:
+        _add(table, line)
+    if form.total is not None:
+        table.add_section()
+        _add(table, form.total)
+    print_table(console, table)
+
+
+def headings(form: Form) -> list[str]:
+    """Return the titles of the columns as a terminal shows them."""
+    return [
+        safe(f"{one.title} (UTC)" if one.kind is Kind.TIME else one.title) for one in form.columns
+    ]
+
+
+def styled(cell: Cell) -> Text:
+    """Return a value as a terminal shows it."""
+    if cell.bar is not None:
+        return Text("█" * round(_BAR * cell.bar), "green")
+    shown = Text(safe(cell.text), _STYLES[cell.tone])
+    between = " " if cell.shade is None else "\n"
+    return Text.assemble(shown, (f"{between}{safe(cell.note)}", "dim")) if cell.note else shown
+
+
+def _plain(title: str) -> Table:
+    shown = Text(safe(title)) if title else None
+    return Table(box=None, pad_edge=False, header_style="bold", title=shown, title_justify="left")
+
+
+def _add(table: Table, line: Line) -> None:
+    table.add_row(*map(styled, line.cells), style=_STYLES[line.tone])
+
+
+def print_facts(console: Console, facts: Iterable[tuple[str, Value]], *, title: str = "") -> None:
     """Print names and values, one pair a line; with a title in a frame."""
-    table = plain_table(title=title)
+    table = _plain(title)
     table.show_header = False
-    if title is not None:
+    if title:
         table.box, table.pad_edge = HEAVY_HEAD, True
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
     for name, value in facts:
-        table.add_row(Text(name), value if isinstance(value, Text) else Text(safe(value)))
+        shown = cell_of(value)
+        if shown.at is not None:
+            shown = replace(shown, text=f"{moment(shown.at, form=SECONDS)} UTC")
+        table.add_row(Text(safe(name)), styled(shown))
     print_table(console, table)
 
 
@@ -70,14 +121,8 @@ def print_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows as CSV with a header; ``None`` is an empty field, an amount has all of its digits."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([_field(value) for value in row] for row in rows)
+    writer.writerows(map(csv_cells, rows))
     sys.stdout.flush()
-
-
-def _field(value: object) -> object:
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    return safe(value) if isinstance(value, str) else value
 
 
 def _records(table: Table) -> Iterator[RenderableType]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator
 
-from orchestrator.cli.output.tables import plain_table, print_facts, print_table
-from orchestrator.rendering.words import safe
+from rich.console import Console
+
+from orchestrator.cli.output.tables import print_facts, print_form, print_line
+from orchestrator.rendering.forms.columns import Cell, Value, table_of
 from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, Reach
 
 #: the rest of what is shown where an order has no model
@@ -30,33 +30,27 @@ def show_calibration(console: Console, out: CalibrationOutput) -> None:
     )
     print_facts(console, facts)
     console.print()
-    shown = plain_table(
-        "order", "questions", "issues", "k", "probability", "share", "of issues", "of mendable",
-        left=("order",),
-    )  # fmt: skip
-    for one in out.orders:
-        _add(shown, one, out.at_once)
-    print_table(console, shown)
-    console.print(Text(_legend(out), style="dim"), soft_wrap=True)
-    console.print(Text(_FALLBACK, style="dim"), soft_wrap=True)
+    names = "order, questions, issues, k, probability, share, of issues, of mendable"
+    rows = (row for order in out.orders for row in _rows(order, out.at_once))
+    print_form(console, table_of(names, rows))
+    print_line(console, _legend(out), "dim")
+    print_line(console, _FALLBACK, "dim")
 
 
-def _add(shown: Table, order: OrderOutput, at_once: float | None) -> None:
-    """Add the rows of an order: the flag, and the measured level next to that of BriefContext at once."""
-    questions = "" if order.questions is None else f"{order.questions:,}"
+def _rows(order: OrderOutput, at_once: float | None) -> Iterator[tuple[Value, ...]]:
+    """Yield the rows of an order: the flag, and the measured level next to that of BriefContext at once."""
     rate = "" if order.rate is None else f"{order.rate:.1%}"
-    name = Text(safe(order.order))
-    if order.held is not None:
-        name.append(f"\nno gold: {order.held} is held", style="dim")
+    held = "" if order.held is None else f"no gold: {order.held} is held"
+    named: tuple[Value, ...] = (Cell(text=order.order, note=held), order.questions, rate)
     if not order.reach:
-        shown.add_row(name, questions, rate, "", f"≥ {order.threshold:.2f}", "", "", "")
+        yield (*named, "", f"≥ {order.threshold:.2f}", "", "", "")
     for k in sorted({one.k for one in order.reach}):
         for one in _levels([one for one in order.reach if one.k == k], order.threshold, at_once):
             kind = "flag" if one.least == order.threshold else "at once"
             mendable = "" if one.mendable is None else f"{one.mendable:.0%}"
             cells = (f"{k}", f"{kind}, ≥ {one.least:.2f}", f"{one.share:.1%}", f"{one.recall:.0%}")
-            shown.add_row(name, questions, rate, *cells, mendable)
-            name, questions, rate = Text(""), "", ""
+            yield (*named, *cells, mendable)
+            named = ("", "", "")
 
 
 def _levels(reach: list[Reach], threshold: float, at_once: float | None) -> list[Reach]:

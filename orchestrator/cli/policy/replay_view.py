@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import print_form, print_line
 from orchestrator.question.decisions.forms import (
     CompareOutput,
     Replay,
     ReplayedJob,
     ReplayOutput,
-    SideOutput,
 )
+from orchestrator.rendering.forms.columns import table
+from orchestrator.rendering.forms.decisions import SIDES, pairs
 from orchestrator.rendering.replays import NAMES, differences
 from orchestrator.rendering.words import money, safe
 from policies.affordable import describe
@@ -35,67 +35,37 @@ def show_replayed(console: Console, job: ReplayedJob) -> None:
         head.append(f": {safe(doses)}")
     console.print(head, soft_wrap=True)
     for line in differences(job):
-        console.print(Text(f"  {safe(line)}"), soft_wrap=True)
+        print_line(console, f"  {safe(line)}")
 
 
 def show_replay(console: Console, out: ReplayOutput) -> None:
     """Print the totals of all jobs."""
     facts = ", ".join(f"{count} {NAMES[kind]}" for kind, count in out.counts.items())
-    console.print(
-        Text(f"{out.jobs} jobs, {out.decisions} decisions: {facts or 'none'}; {out.seconds:.1f} s"),
-        soft_wrap=True,
+    print_line(
+        console,
+        f"{out.jobs} jobs, {out.decisions} decisions: {facts or 'none'}; {out.seconds:.1f} s",
     )
     if out.versions:
         changed = ", ".join(f"{name} ({count} decisions)" for name, count in out.versions.items())
-        console.print(Text(safe(f"versions changed: {changed}")), soft_wrap=True)
+        print_line(console, f"versions changed: {changed}")
 
 
 def show_compare(console: Console, out: CompareOutput) -> None:
     """Print the costs and doses of both policies, and the questions that differ."""
     limit = "" if out.left_usd is None else f", with {money(out.left_usd)} for each"
-    console.print(
-        Text(f"{out.questions} questions, {out.differing} with different doses{limit}"),
-        soft_wrap=True,
-    )
+    print_line(console, f"{out.questions} questions, {out.differing} with different doses{limit}")
     for bad in out.bad:
-        console.print(Text(safe(f"row {bad.row}: {bad.error.message}"), style="yellow"))
-    print_table(console, _sides(out.first, out.second))
-    pairs = Table(box=None, pad_edge=False, header_style="bold")
-    pairs.add_column("questions", justify="right")
-    for side in (out.first, out.second):
-        pairs.add_column(safe(side.policy))
-    for pair in out.doses:
-        style = "" if pair.first != pair.second else "dim"
-        pairs.add_row(f"{pair.questions}", safe(pair.first), safe(pair.second), style=style)
-    print_table(console, pairs)
+        print_line(console, f"row {bad.row}: {bad.error.message}", "yellow")
+    print_form(console, table(SIDES, (out.first, out.second)))
+    print_form(console, pairs(out))
     for one in out.differences:
-        console.print(Text(f"{one.row}  {safe(' '.join(one.question.split()))}"), soft_wrap=True)
+        print_line(console, f"{one.row}  {safe(' '.join(one.question.split()))}")
         for dose, reason, dollars in (
             (one.first, one.first_reason, one.first_expected_usd),
             (one.second, one.second_reason, one.second_expected_usd),
         ):
             line = f"    {describe(dose)}, about {money(dollars)}: {reason}"
-            console.print(Text(safe(line), style="dim"), soft_wrap=True)
+            print_line(console, line, "dim")
     left = out.differing - len(out.differences)
     if left:
-        console.print(Text(f"… and {left} more (--show {out.differing})", style="dim"))
-
-
-def _sides(*sides: SideOutput) -> Table:
-    table = plain_table(
-        *("policy", "declined", "calls", "tokens in", "minimum", "expected", "maximum"),
-        "expected, differing",
-        left=("policy",),
-    )
-    for side in sides:
-        table.add_row(
-            safe(side.policy),
-            f"{side.declined}",
-            f"{side.calls:,}",
-            f"{side.input_tokens:,}",
-            money(side.low_usd),
-            money(side.expected_usd),
-            money(side.worst_usd),
-            money(side.differing_expected_usd),
-        )
-    return table
+        print_line(console, f"… and {left} more (--show {out.differing})", "dim")

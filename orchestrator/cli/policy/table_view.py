@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from orchestrator.cli.output.tables import plain_table, print_facts, print_table
-from orchestrator.rendering.words import safe
-from orchestrator.training.forms import PromotionOutput, QTableOutput, TrainOutput
+from orchestrator.cli.output.tables import print_facts, print_form, print_line
+from orchestrator.rendering.forms.columns import Cell, Tone, table_of
+from orchestrator.rendering.forms.decisions import q_actions, q_legend, q_values
+from orchestrator.training.forms import (
+    ChangedStateOutput,
+    PromotionOutput,
+    QTableOutput,
+    TrainOutput,
+)
 from orchestrator.training.qtable.description import describe, percent
 from policies.qtable import QTable
 
-#: columns of the longest bar
-_BAR = 30
+
+def _after(state: ChangedStateOutput) -> Cell:
+    changed = state.keep_before != state.keep_after
+    return Cell(text=percent(state.keep_after), tone=Tone.GOOD if changed else None)
 
 
-def show_table(console: Console, table: QTable, differs: tuple[str, ...] = ()) -> None:
+def show_table(console: Console, q_table: QTable, differs: tuple[str, ...] = ()) -> None:
     """Print a Q-table: origin, values and visits with the chosen actions marked, and how often each is chosen.
 
     Args:
         console: to print to.
-        table: to print.
+        q_table: to print.
         differs: its differences from the settings.
     """
-    out = describe(table, differs)
+    out = describe(q_table, differs)
     print_facts(console, _facts(out))
     for sentence in differs:
-        console.print(Text(safe(f"Here, {sentence}."), style="yellow"), soft_wrap=True)
+        print_line(console, f"Here, {sentence}.", "yellow")
     console.print()
-    print_table(console, _values(table, out))
-    console.print(Text(_legend(out), style="dim"), soft_wrap=True)
+    print_form(console, q_values(out, q_table.actions))
+    print_line(console, q_legend(out), "dim")
     console.print()
-    print_table(console, _histogram(out))
+    print_form(console, q_actions(out))
 
 
 def _facts(out: QTableOutput) -> tuple[tuple[str, str], ...]:
@@ -55,93 +61,37 @@ def _facts(out: QTableOutput) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _values(table: QTable, out: QTableOutput) -> Table:
-    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    shown.add_column("state", no_wrap=True)
-    for keep in table.actions:
-        shown.add_column(percent(keep), justify="right", no_wrap=True)
-    shown.add_column("share", justify="right", no_wrap=True)
-    for state in out.states:
-        cells = [
-            _cell(value, visits, chosen=keep == state.keep and not state.fallback)
-            for keep, value, visits in zip(table.actions, state.values, state.visits, strict=True)
-        ]
-        name = Text(f"{state.state}\n")
-        if state.fallback:
-            name = Text(f"{state.state} fallback\n", style="yellow")
-        shown.add_row(name, *cells, Text(f"{state.population:.0%}\n"))
-    return shown
-
-
-def _cell(value: float | None, visits: int, *, chosen: bool) -> Text:
-    cell = Text("–" if value is None else f"{value:.2f}{'*' if chosen else ''}")
-    if chosen:
-        cell.stylize("bold green")
-    return cell.append(f"\n{visits}", style="dim not bold")
-
-
-def _legend(out: QTableOutput) -> str:
-    text = "Mean reward of each share kept, with its number of rewards. *: the chosen share."
-    if any(state.fallback for state in out.states):
-        text += f" fallback: too few rewards, so {percent(out.fallback)} is kept."
-    return text
-
-
-def _histogram(out: QTableOutput) -> Table:
-    shown = plain_table("keep", "states", "questions", "", left=("",))
-    most = max(action.population for action in out.actions) or 1.0
-    for action in out.actions:
-        bar = "█" * round(_BAR * action.population / most)
-        shown.add_row(
-            percent(action.keep), f"{action.states}", f"{action.population:.0%}", Text(bar, "green")
-        )
-    return shown
-
-
 def show_training(console: Console, out: TrainOutput) -> None:
     """Print the mean tokens and quality of each action."""
-    shown = Table(title=f"{out.learned:,} questions", title_justify="left")
-    for name in ("keep", "questions", "tokens", "quality"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    for one in out.actions:
-        shown.add_row(
-            percent(one.keep), f"{one.questions:,}", f"{one.tokens:.1%}", f"{one.quality:.3f}"
-        )
-    print_table(console, shown)
+    rows = (
+        (percent(one.keep), one.questions, f"{one.tokens:.1%}", f"{one.quality:.3f}")
+        for one in out.actions
+    )
+    title = f"{out.learned:,} questions"
+    print_form(console, table_of("keep, questions, tokens, quality", rows, texts="", title=title))
 
 
 def show_promotion(console: Console, out: PromotionOutput) -> None:
     """Print how many rewards were added and which states now keep another share."""
     if out.after is None:
-        console.print(
-            Text(
-                f"tenant {out.tenant} gave no feedback on Q-table {out.before}; no file was written"
-            ),
-            soft_wrap=True,
+        print_line(
+            console,
+            f"tenant {out.tenant} gave no feedback on Q-table {out.before}; no file was written",
         )
     else:
-        console.print(
-            Text(
-                f"Q-table {out.after}: {out.before} plus {out.rewards} rewards from tenant {out.tenant}"
-            ),
-            soft_wrap=True,
+        print_line(
+            console,
+            f"Q-table {out.after}: {out.before} plus {out.rewards} rewards from tenant {out.tenant}",
         )
     if out.left_out:
-        console.print(
-            Text(f"{out.left_out} rewards skipped: the table does not have their actions"),
-            soft_wrap=True,
+        print_line(
+            console, f"{out.left_out} rewards skipped: the table does not have their actions"
         )
     if not out.states:
         return
-    shown = plain_table("state", "rewards", "kept before", "kept after")
-    for one in out.states:
-        changed = one.keep_before != one.keep_after
-        shown.add_row(
-            f"{one.state}",
-            f"{one.rewards}",
-            percent(one.keep_before),
-            Text(percent(one.keep_after), "bold green" if changed else ""),
-        )
-    print_table(console, shown)
+    rows = (
+        (f"{one.state}", one.rewards, percent(one.keep_before), _after(one)) for one in out.states
+    )
+    print_form(console, table_of("state, rewards, kept before, kept after", rows, texts=""))
     changes = sum(one.keep_before != one.keep_after for one in out.states)
-    console.print(Text(f"{changes} of {len(out.states)} states now keep another share"))
+    print_line(console, f"{changes} of {len(out.states)} states now keep another share")

@@ -168,19 +168,21 @@ def _keys(machine: Machine) -> CheckOutput:
     settings = machine.settings
     there = [name for name in key_providers() if settings.credentials(name).api_key]
     provider = settings.model.partition(":")[0]
-    found = f"keys of {', '.join(there)}" if there else "no keys"
+    summary = f"keys of {', '.join(there)}" if there else "no keys"
     if needs_key(provider) and provider not in there:
         # a server of one's own may need none
         if settings.credentials(provider).base_url:
-            return _remark("keys", f"{found}; {settings.model} is on a server of yours", "")
-        return _bad("keys", f"{found}; {settings.model} needs one", f"posology keys set {provider}")
+            return _remark("keys", f"{summary}; {settings.model} is on a server of yours", "")
+        return _bad(
+            "keys", f"{summary}; {settings.model} needs one", f"posology keys set {provider}"
+        )
     if not there:
         return _remark(
             "keys",
-            f"{found}; {settings.model} needs none",
+            f"{summary}; {settings.model} needs none",
             "For a language model: posology keys set openai",
         )
-    return _good("keys", found)
+    return _good("keys", summary)
 
 
 def _model(machine: Machine) -> CheckOutput:
@@ -195,10 +197,10 @@ def _model(machine: Machine) -> CheckOutput:
 
 
 def _servers(machine: Machine) -> CheckOutput:
-    found = running_servers(machine.settings)
+    servers = running_servers(machine.settings)
     provider, _, name = machine.settings.model.partition(":")
     if provider in local_providers():
-        server = next((one for one in found if one.kind.name == provider), None)
+        server = next((one for one in servers if one.kind.name == provider), None)
         if server is None:
             return _bad(
                 "servers",
@@ -206,14 +208,14 @@ def _servers(machine: Machine) -> CheckOutput:
                 "Start it, load its model, or set its address: posology config show",
             )
         server.model(name)
-    if not found:
+    if not servers:
         return _good("servers", f"none of {', '.join(local_providers())} answers at its address")
     from posology.llm.providers.local.servers import described
 
     return _good(
         "servers",
         "; ".join(
-            f"{described(one)}: --model {one.kind.name}:{one.models[0].name}" for one in found
+            f"{described(one)}: --model {one.kind.name}:{one.models[0].name}" for one in servers
         ),
     )
 
@@ -232,10 +234,10 @@ def _network(machine: Machine) -> CheckOutput:
 
     try:
         authorities()
-        found = proxies()
+        configured = proxies()
     except ConfigurationError as error:
         return _bad("network", *_advised(error))
-    for proxy in found:
+    for proxy in configured:
         try:
             socket.create_connection(proxy.place, timeout=_CONNECT).close()
         except OSError:
@@ -253,7 +255,7 @@ def _network(machine: Machine) -> CheckOutput:
     named = (
         f"{name}={value}" for name in (FILE, FOLDER) if (value := machine.environment.get(name))
     )
-    said = ", ".join((*(f"proxy {proxy}" for proxy in found), *islice(named, 1)))
+    said = ", ".join((*(f"proxy {proxy}" for proxy in configured), *islice(named, 1)))
     return _good("network", said or "no proxy, the system's certificates")
 
 

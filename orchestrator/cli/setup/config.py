@@ -45,31 +45,30 @@ def show(
     Later sources win: default, posology.toml in the user's configuration folder, posology.toml in the current folder,
     environment variable, option of a command. Secrets are not shown.
     """
-    from orchestrator.cli.output.tables import plain_table, print_table
+    from orchestrator.cli.output.tables import print_form
     from orchestrator.cli.setup.forms import ConfigOutput
-    from orchestrator.rendering.words import safe
+    from orchestrator.rendering.forms.columns import table_of
 
     with errors(as_json=as_json):
-        found = [one for one in origins(load_settings()) if not changed or one.source != "default"]
+        settings = [
+            one for one in origins(load_settings()) if not changed or one.source != "default"
+        ]
         out = ConfigOutput(
-            settings=tuple(found),
+            settings=tuple(settings),
             files=tuple(str(file.path) for file in config_files()),
             places=tuple(map(str, locations(config_choice()))),
         )
         if as_json:
             print_json(out)
             return
-        table = plain_table("setting", "value", "from", left=("setting", "value", "from"))
-        for one in found:
-            hidden = "(hidden)" if one.secret and one.source != "default" else "–"
-            # a long path is cut by nobody: it goes on in the next line
-            table.add_row(
-                one.name, safe(one.value if one.value is not None else hidden), safe(one.source)
-            )
-        for column in table.columns[1:]:
-            column.no_wrap, column.overflow = False, "fold"
         console = Console()
-        print_table(console, table)
+        hidden = {True: "(hidden)", False: None}
+        names = "setting, value, from"
+        rows = (
+            (one.name, one.value or hidden[one.secret and one.source != "default"], one.source)
+            for one in out.settings
+        )
+        print_form(console, table_of(names, rows, texts=names))
         for place in out.places:
             state = "read" if place in out.files else "not there"
             console.print(f"{place}: {state}", soft_wrap=True, markup=False, highlight=False)

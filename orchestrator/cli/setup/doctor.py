@@ -38,9 +38,9 @@ def doctor(
 
     with errors(as_json=as_json):
         console = Console()
-        found = []
+        results = []
         for one in chain(checks(environment(), index), live_checks() if live else ()):
-            found.append(one)
+            results.append(one)
             if as_json:
                 continue
             word, colour = _MARKS[one.ok]
@@ -50,7 +50,7 @@ def doctor(
             console.print(line, soft_wrap=True)
             if one.remedy:
                 console.print(Text(f"{'':<19}{safe(one.remedy)}"), soft_wrap=True)
-        out = DoctorOutput(ok=all(one.ok is not False for one in found), checks=tuple(found))
+        out = DoctorOutput(ok=all(one.ok is not False for one in results), checks=tuple(results))
         if as_json:
             print_json(out)
     if not out.ok:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from anyio import to_thread
 from starlette.responses import Response
@@ -11,18 +12,23 @@ from starlette.responses import Response
 from orchestrator.api.bodies import unless_left
 from orchestrator.api.problems import RequestProblem
 from orchestrator.console.access import Asked
-from orchestrator.console.compare.heat import Heat, heat
 from orchestrator.console.reports import MOST, Reports
 from orchestrator.question import qtables
 from orchestrator.question.decisions.comparison import Side
 from orchestrator.question.decisions.forms import CompareOutput
 from orchestrator.question.estimates.rows import read_rows
+from orchestrator.rendering.forms.columns import Table, table
+from orchestrator.rendering.forms.decisions import SIDES, pairs, q_actions, q_legend, q_values
+from orchestrator.training.forms import QTableOutput
+from orchestrator.training.qtable.description import describe
 from policies.specs import POLICIES
 from posology.errors import InvalidQuery, PosologyError
 from strategies import STRATEGIES
 
 #: questions of one comparison, differing ones that a page lists, and pairs of doses
 _QUESTIONS, _SHOWN, _PAIRS = 20, 20, 30
+#: states of a Q-table that a page shows, and columns of a policy
+_STATES, _SIDES = 64, "policy, declined, calls, tokens in, minimum, expected, maximum"
 
 
 async def shown(asked: Asked) -> Response:
@@ -72,9 +78,9 @@ async def _page(
     failed: str | None = None,
 ) -> Response:
     settings = asked.api.settings
-    table, broken = None, None
+    learned, broken = None, None
     try:
-        table = await to_thread.run_sync(_table, asked)
+        learned = await to_thread.run_sync(_learned, asked)
     except PosologyError as error:
         # the message has the place of the file
         broken = error.message if asked.operator else "The Q-table cannot be read."
@@ -91,9 +97,10 @@ async def _page(
         out=out,
         failed=failed,
         most=_QUESTIONS,
-        pairs=_PAIRS,
+        compared=out and table(SIDES, (out.first, out.second), _SIDES),
+        pairs=out and pairs(out, _PAIRS),
         sides=(*POLICIES, *STRATEGIES),
-        table=table,
+        table=learned,
         broken=broken,
         runs=runs,
         unread=unread,
@@ -102,7 +109,21 @@ async def _page(
     )
 
 
-def _table(asked: Asked) -> Heat | None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Learned:
+    """A Q-table with its tables."""
+
+    out: QTableOutput
+    legend: str
+    rewards: Table
+    actions: Table
+
+
+def _learned(asked: Asked) -> _Learned | None:
     settings = asked.api.settings
-    table = qtables.configured(settings)
-    return None if table is None else heat(table, qtables.differing(table, settings))
+    q_table = qtables.configured(settings)
+    if q_table is None:
+        return None
+    out = describe(q_table, qtables.differing(q_table, settings))
+    rewards = q_values(out, q_table.actions, _STATES)
+    return _Learned(out=out, legend=q_legend(out), rewards=rewards, actions=q_actions(out))

@@ -94,10 +94,10 @@ class Audits:
     async def run(self) -> None:
         """Audit the ledger as `posology ledger verify` does, and store the result."""
         started = time.perf_counter()
-        found: LedgerAudit | None = None
+        audit: LedgerAudit | None = None
         failed: str | None = None
         try:
-            found = await self._found()
+            audit = await self._found()
         except PosologyError as error:
             failed = error.message
         except Exception:
@@ -106,7 +106,7 @@ class Audits:
                 await self._redis.delete(self._running)
             raise
         stored = Audited(
-            at=datetime.now(UTC), seconds=time.perf_counter() - started, found=found, failed=failed
+            at=datetime.now(UTC), seconds=time.perf_counter() - started, found=audit, failed=failed
         )
         with translated(self._url):
             async with self._redis.pipeline(transaction=True) as pipe:

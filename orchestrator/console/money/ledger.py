@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
-
 from starlette.responses import Response
 
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.money.audits import Audits, begin
 from orchestrator.console.pages import HOME
 from orchestrator.jobs.events import check_event
+from orchestrator.rendering.forms.columns import Cell, Column, Kind, Tone, table
+from orchestrator.rendering.forms.jobs import job_cell
+from orchestrator.rendering.words import money
 from posology.budget.books.reader import Entry, Reader
 from posology.budget.ledger.base import dollars
 from posology.store.keys import at
@@ -20,16 +19,23 @@ from posology.store.keys import at
 _PAGE = 40
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
-    """An entry of the ledger."""
+def _charged(entry: Entry) -> Cell | None:
+    """Return the charge of an attempt; ``None``: it is open."""
+    if entry.charged is None:
+        return None
+    return Cell(text=money(dollars(entry.charged)), note="" if entry.known else "bound")
 
-    at: datetime
-    entry: Entry
-    reserved: Decimal
-    spent: Decimal
-    #: ``None``: the attempt is open
-    charged: Decimal | None
+
+_COLUMNS: tuple[Column[Entry], ...] = (
+    Column("time", lambda one: at(one.place.partition("-")[0]), Kind.TIME),
+    Column("entry", lambda one: one.kind),
+    Column("job or run", lambda one: job_cell(one.job)),
+    Column("model", lambda one: one.fields.get("model")),
+    Column("stage", lambda one: one.fields.get("stage")),
+    Column("reserved", lambda one: dollars(one.reserved), Kind.NUMBER),
+    Column("spent", lambda one: dollars(one.spent), Kind.NUMBER),
+    Column("charged", _charged, Kind.NUMBER),
+)
 
 
 async def shown(asked: Asked) -> Response:
@@ -41,7 +47,7 @@ async def shown(asked: Asked) -> Response:
     found = await Reader(store.redis, store.url, asked.own, size=_PAGE).back(before)
     return asked.page(
         "ledger.html",
-        lines=tuple(map(_line, found)),
+        entries=table(_COLUMNS, found, tone=lambda one: Tone.BAD if one.kind == "lose" else None),
         next=found[-1].place if len(found) == _PAGE else None,
         audited=await Audits(store.redis, store.url, asked.own).last(),
     )
@@ -50,14 +56,3 @@ async def shown(asked: Asked) -> Response:
 async def audited(asked: Asked) -> Response:
     """Begin an audit of the tenant's own ledger."""
     return await begin(asked, asked.own, redirect(f"{HOME}/money/ledger"))
-
-
-def _line(entry: Entry) -> Line:
-    milliseconds = entry.place.partition("-")[0]
-    return Line(
-        at=at(milliseconds),
-        entry=entry,
-        reserved=dollars(entry.reserved),
-        spent=dollars(entry.spent),
-        charged=None if entry.charged is None else dollars(entry.charged),
-    )

@@ -9,6 +9,7 @@ from decimal import Decimal
 from starlette.responses import Response
 
 from orchestrator.console.access import Asked
+from orchestrator.rendering.forms.money import spending
 from orchestrator.spending import spend_output, today
 from posology.budget.spending.periods import period
 from posology.published.money import BalanceOutput, SpendOutput
@@ -29,21 +30,11 @@ class Meter:
     reserved: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
-    """A group of a report, in percent of the largest."""
-
-    name: str
-    charged: Decimal
-    attempts: int
-    width: float
-
-
 async def shown(asked: Asked) -> Response:
     """Show balances now and the spending of 30 days."""
     store, tenant, days = asked.api.jobs(), asked.own, period(None, None, today=today())
     reports = {
-        by: await spend_output(store.redis, store.url, [tenant], days, by, one=True)
+        by: await spend_output(store.redis, store.url, [tenant], days, by, single=True)
         for by in (Grouping.DAY, Grouping.MODEL, Grouping.STAGE)
     }
     by_day = reports[Grouping.DAY]
@@ -52,7 +43,10 @@ async def shown(asked: Asked) -> Response:
         days=days,
         total=by_day.total,
         meters=meters(by_day.balances),
-        reports={by.value: _shares(report) for by, report in reports.items()},
+        reports={
+            by.value: spending(_first(report), f"{by}, share, charged, attempts")
+            for by, report in reports.items()
+        },
     )
 
 
@@ -79,16 +73,7 @@ def _percent(part: Decimal, whole: Decimal) -> float:
     return round(min(float(part / whole) * _WHOLE, _WHOLE), 2)
 
 
-def _shares(report: SpendOutput) -> tuple[Share, ...]:
-    # days are in order, and the newest are of interest
+def _first(report: SpendOutput) -> SpendOutput:
+    """Return a report with the groups that a page shows: days are in order, and the newest are of interest."""
     some = report.groups[-_GROUPS:] if report.by.of_time else report.groups[:_GROUPS]
-    most = max((one.charged_usd for one in some), default=Decimal(0))
-    return tuple(
-        Share(
-            name=one.name,
-            charged=one.charged_usd,
-            attempts=one.attempts,
-            width=_percent(one.charged_usd, most) if most else 0.0,
-        )
-        for one in some
-    )
+    return report.model_copy(update={"groups": some})

@@ -6,10 +6,10 @@ from starlette.responses import Response
 
 from orchestrator.console.access import Asked
 from orchestrator.console.reports import MOST, Reports
-from posology.budget.reconcile.report import Group, Verdict
+from orchestrator.rendering.forms.reconciliation import compared, requests_text, worst_first
 
-#: days and models, and notes, that a page shows
-_GROUPS, _NOTES = 60, 40
+#: totals, days and models, and notes, that a page shows
+_TOTALS, _GROUPS, _NOTES = 30, 60, 40
 
 
 async def listed(asked: Asked) -> Response:
@@ -28,15 +28,13 @@ async def shown(asked: Asked) -> Response:
     reports = Reports(asked.api.settings.reports)
     found = await reports.reconciliation(asked.request.path_params["report"])
     groups = () if found.out is None else found.out.groups
-    odd = sorted((one for one in groups if one.verdict is not Verdict.EQUAL), key=_worst_first)
+    odd = worst_first(groups)
     return asked.page(
         "reconciliation.html",
         report=found,
-        odd=odd[:_GROUPS],
+        totals=compared(() if found.out is None else found.out.totals[:_TOTALS]),
+        odd=compared(odd[:_GROUPS]),
+        requests=requests_text,
         more=len(odd) - _GROUPS,
         notes=_NOTES,
     )
-
-
-def _worst_first(group: Group) -> bool:
-    return group.verdict is not Verdict.DRIFT

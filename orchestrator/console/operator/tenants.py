@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from types import MappingProxyType
 
 from starlette.responses import Response
 
@@ -12,30 +11,22 @@ from orchestrator.console.access import Asked, redirect
 from orchestrator.console.money.audits import Audits, begin
 from orchestrator.console.money.overview import meters
 from orchestrator.console.pages import HOME, whole_number
-from orchestrator.spending import balance_fields
+from orchestrator.rendering.forms.columns import cell, enabled, table
+from orchestrator.rendering.forms.money import LIMITS, TENANTS, limits
+from orchestrator.spending import balance_outputs
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.limits import FIELDS, NONE, parsed
 from posology.budget.tenants.store import Issued
 from posology.errors import InvalidQuery, PosologyError, TenantError
-from posology.published.money import BalanceOutput
 from posology.types import Limits
 
 #: tenants on a page
 _PAGE = 50
-#: limits that a form has as text, with their labels
-_LABELS: Mapping[str, str] = MappingProxyType(
-    {
-        "day": "Dollars a day",
-        "month": "Dollars a month",
-        "total": "Dollars in total",
-        "job": "Dollars of one job",
-        "calls": "Calls at once",
-        "requests_per_minute": "Requests a minute",
-        "tokens_per_minute": "Tokens a minute",
-        "queued": "Waiting jobs",
-        "stored": "Stored MiB",
-    }
-)
+#: limits that a form has as text
+_TEXTS = {name: LIMITS[name] for name in FIELDS if name not in ("models", "may_ingest")}
+#: limits that are bars
+_METERED = ("day", "month", "total")
+_LISTED = "tenant, state, day, month, keys, created"
 _MODELS, _INGEST, _YES = "models", "may_ingest", "yes"
 #: time for which replaced keys stay valid, in seconds, and its name
 GRACES = {"0": "at once", "3600": "in an hour", "86400": "in a day", "604800": "in a week"}
@@ -122,11 +113,11 @@ async def _list(
     return asked.page(
         "tenants.html",
         200 if failed is None else 422,
-        tenants=found,
+        tenants=table(TENANTS, found, _LISTED),
         next=following,
         given=given,
         was={},
-        labels=_LABELS,
+        labels=_TEXTS,
         failed=None if failed is None else failed.message,
     )
 
@@ -140,21 +131,26 @@ async def _page(
     failed: PosologyError | None = None,
 ) -> Response:
     store = asked.api.jobs()
-    found = await asked.api.tenants().get(name)
+    tenant = await asked.api.tenants().get(name)
     standing = await RedisLedger(store.redis, store.url, tenant=name).balances()
-    balances = [BalanceOutput(**balance_fields(name, one)) for one in standing]
-    was = _fields(found.limits)
+    was = _fields(tenant.limits)
     if given is not None:
         # what this form began with, so that it still changes nothing else
         was = {field: given.get(f"was_{field}", "") for field in was}
     return asked.page(
         "tenant.html",
         200 if failed is None else 422,
-        tenant=found,
-        meters=meters(balances),
+        tenant=tenant,
+        state=enabled(disabled=tenant.disabled),
+        meters=meters(balance_outputs(name, standing)),
+        limits=[
+            (name, cell(value))
+            for field, name, value in limits(tenant.limits)
+            if field not in _METERED
+        ],
         issued=issued,
         graces=GRACES,
-        labels=_LABELS,
+        labels=_TEXTS,
         was=was,
         given=was if given is None else given,
         failed=None if failed is None else failed.message,
@@ -169,14 +165,14 @@ def _limits(asked: Asked) -> Limits:
         InvalidLimit: naming the first wrong one.
     """
     form = asked.form
-    texts = {name: form.get(name, "").strip() or NONE for name in _LABELS}
+    texts = {name: form.get(name, "").strip() or NONE for name in _TEXTS}
     models = tuple(name for one in form.get(_MODELS, "").split(",") if (name := one.strip()))
     return Limits(**parsed(texts), models=models or None, may_ingest=form.get(_INGEST) == _YES)
 
 
 def _fields(limits: Limits) -> dict[str, str]:
     """Return limits as the fields of a form."""
-    found = {name: _text(getattr(limits, name)) for name in _LABELS}
+    found = {name: _text(getattr(limits, name)) for name in _TEXTS}
     models = ", ".join(limits.models or ())
     return {**found, _MODELS: models, _INGEST: _YES if limits.may_ingest else ""}
 

@@ -9,6 +9,8 @@ from starlette.responses import Response
 
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HOME, whole_number
+from orchestrator.rendering.forms.columns import facts, table
+from orchestrator.rendering.forms.jobs import ENDPOINTS, FAILURES, endpoint_state
 from orchestrator.webhooks.request import WebhookRequest
 from orchestrator.webhooks.store import MAX_ENDPOINTS, WebhookStore
 from posology.errors import InvalidQuery
@@ -27,6 +29,10 @@ _EVENTS = tuple(event for event in WebhookEvent if event is not WebhookEvent.TES
 #: time for which the old secret signs, too, in seconds, and its name
 OVERLAPS = {"86400": "in a day", "3600": "in an hour", "0": "at once: it leaked"}
 _PATH = f"{HOME}/webhooks"
+#: columns of the list, of the page of one, and of its failures
+_LISTED = "endpoint, address, state, queued, delivered, given up, last attempt"
+_FACTS = "address, messages, created, queued, delivered, given up, last attempt, paused"
+_GIVEN_UP = "given up, type, about, attempts, reason"
 
 
 async def listed(asked: Asked) -> Response:
@@ -104,8 +110,7 @@ async def _list(asked: Asked, failed: InvalidQuery | None = None) -> Response:
     return asked.page(
         "webhooks.html",
         200 if failed is None else 422,
-        webhooks=found,
-        address=without_secrets,
+        webhooks=table(ENDPOINTS, map(_shown, found), _LISTED),
         most=MAX_ENDPOINTS,
         events=_EVENTS,
         chosen=DEFAULT_EVENTS
@@ -123,12 +128,17 @@ async def _page(asked: Asked, found: WebhookOutput, *, secret: str | None = None
     return asked.page(
         "webhook.html",
         webhook=found,
-        address=without_secrets,
+        state=endpoint_state(found),
+        known=facts(ENDPOINTS, _shown(found), _FACTS),
         secret=secret,
         overlaps=OVERLAPS,
-        failures=page.failures,
+        failures=table(FAILURES, page.failures, _GIVEN_UP),
         next=page.next,
     )
+
+
+def _shown(one: WebhookOutput) -> WebhookOutput:
+    return one.model_copy(update={"url": without_secrets(one.url)})
 
 
 def without_secrets(url: str) -> str:

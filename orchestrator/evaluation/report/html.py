@@ -7,7 +7,8 @@ from html import escape
 
 from orchestrator.evaluation.forms import EvalOutput
 from orchestrator.evaluation.report.figures import Figure
-from orchestrator.evaluation.report.tables import METHOD, Table, remarks, tables, title
+from orchestrator.evaluation.report.tables import METHOD, remarks, tables, title
+from orchestrator.rendering.forms.columns import Kind, Table
 
 _STYLE = """
 body { font: 15px/1.5 sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222; background: #fff }
@@ -46,15 +47,13 @@ def _list(items: Sequence[str]) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield f"<h2>{escape(table.title)}</h2>\n<table>\n<thead>{_row(table, table.columns, 'th')}</thead>\n<tbody>"
-    yield from (_row(table, cells, "td") for cells in table.rows)
+    heads = _row(table, [one.title for one in table.columns], "th")
+    yield f"<h2>{escape(table.title)}</h2>\n<table>\n<thead>{heads}</thead>\n<tbody>"
+    yield from (_row(table, [cell.text for cell in line.cells], "td") for line in table.lines)
     yield "</tbody>\n</table>"
 
 
-def _row(table: Table, cells: Sequence[str], tag: str) -> str:
-    styled = (' class="figure"' if place >= table.names else "" for place in range(len(cells)))
-    return (
-        "<tr>"
-        + "".join(f"<{tag}{c}>{escape(x)}</{tag}>" for c, x in zip(styled, cells, strict=True))
-        + "</tr>"
-    )
+def _row(table: Table, texts: Sequence[str], tag: str) -> str:
+    styled = (' class="figure"' if one.kind is Kind.NUMBER else "" for one in table.columns)
+    cells = (f"<{tag}{c}>{escape(x)}</{tag}>" for c, x in zip(styled, texts, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"

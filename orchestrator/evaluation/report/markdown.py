@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.evaluation.forms import EvalOutput
 from orchestrator.evaluation.report.figures import Figure
-from orchestrator.evaluation.report.tables import METHOD, Table, remarks, tables, title
+from orchestrator.evaluation.report.tables import METHOD, remarks, tables, title
+from orchestrator.rendering.forms.columns import Kind, Table
 
 
 def document(out: EvalOutput, drawn: Sequence[Figure]) -> str:
@@ -33,9 +34,9 @@ def _lines(out: EvalOutput, drawn: Sequence[Figure]) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield _row(table.columns)
-    yield _row("---" if place < table.names else "---:" for place in range(len(table.columns)))
-    yield from map(_row, table.rows)
+    yield _row(one.title for one in table.columns)
+    yield _row("---:" if one.kind is Kind.NUMBER else "---" for one in table.columns)
+    yield from (_row(cell.text for cell in line.cells) for line in table.lines)
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 
 from orchestrator.evaluation.forms import (
     CellOutput,
@@ -14,19 +15,12 @@ from orchestrator.evaluation.forms import (
 )
 from orchestrator.evaluation.measures import DRAWS
 from orchestrator.evaluation.simulated import is_simulated
+from orchestrator.rendering.forms.columns import Column, Kind, Table, table
+from orchestrator.rendering.words import UNKNOWN
 from posology.published.answers import judged
 
 #: where there is no figure
-NONE = "–"
-_WAY = ("suite", "policy", "model")
-_EVIDENCE = (
-    "citation precision",
-    "citation recall",
-    "retrieval recall",
-    "supported",
-    "sentences",
-)
-_COST = ("calls", "tokens", "$ a question", "$ a right answer", "s, median", "s, 95 %")
+NONE = UNKNOWN
 #: how the measures are defined, a line each; below every report
 METHOD = f"""
 Brackets are 95 % bootstrap intervals over questions ({DRAWS:,} resamples). Differences are paired, question by question.
@@ -40,17 +34,6 @@ Supported: share of all checked sentences, removed ones included, that their quo
 Costs are those of the ledger. Questions with an unknown cost are left out of them. Durations include waiting for the questions \
 that were asked at the same time.
 """.strip().splitlines()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """A table of text."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    #: number of leading columns that hold names, not figures
-    names: int = len(_WAY)
 
 
 def remarks(out: EvalOutput) -> Iterator[str]:
@@ -73,92 +56,6 @@ def remarks(out: EvalOutput) -> Iterator[str]:
         )
 
 
-def tables(out: EvalOutput) -> Iterator[Table]:
-    """Yield the tables of a report; those without a figure are left out."""
-    cells = [cell for cell in out.cells if cell.questions]
-    yield Table(
-        title="Answers",
-        columns=(*_WAY, "questions", "right", "refused", "wrong", "undecided", "failed"),
-        rows=tuple(_answers(cell) for cell in cells),
-    )
-    evidence = tuple(row for cell in cells if set((row := _evidence(cell))[len(_WAY) :]) != {NONE})
-    if evidence:
-        yield Table(title="Evidence", columns=(*_WAY, *_EVIDENCE), rows=evidence)
-    yield Table(
-        title="Cost and time", columns=(*_WAY, *_COST), rows=tuple(_cost(cell) for cell in cells)
-    )
-    names = sorted({name for cell in cells for name in cell.strategies})
-    yield Table(
-        title="Strategies that answered",
-        columns=(*_WAY, *names),
-        rows=tuple(
-            (*_way(c), *(f"{c.strategies.get(name, 0):,}" for name in names)) for c in cells
-        ),
-    )
-    if out.differences:
-        yield Table(
-            title="Paired differences",
-            columns=(*_WAY, "minus", "questions", "right", "refused", "wrong", "gained", "lost", "tokens", "$ a question"),
-            rows=tuple(map(_difference, out.differences)),
-            names=4,
-        )  # fmt: skip
-
-
-def _way(cell: CellOutput) -> tuple[str, str, str]:
-    return cell.suite, cell.policy, cell.model
-
-
-def _answers(cell: CellOutput) -> tuple[str, ...]:
-    shares = map(percent, (cell.accuracy, cell.refused, cell.wrong, cell.undecided))
-    return (*_way(cell), f"{cell.questions:,}", *shares, f"{cell.outcomes[Outcome.FAILED]:,}")
-
-
-def _evidence(cell: CellOutput) -> tuple[str, ...]:
-    shares = (cell.citation_precision, cell.citation_recall, cell.retrieval_recall, cell.supported)
-    support = cell.support
-    counts = NONE
-    if support is not None:
-        named = {
-            "supported": support.supported,
-            "unclear": support.unclear,
-            "unsupported": support.unsupported + support.contradicted,
-            "removed": support.removed,
-        }
-        counts = ", ".join(f"{count:,} {name}" for name, count in named.items() if count) or NONE
-    return (*_way(cell), *map(percent, shares), counts)
-
-
-def _cost(cell: CellOutput) -> tuple[str, ...]:
-    unknown = f" ({cell.unknown_costs:,} unknown)" if cell.unknown_costs else ""
-    return (
-        *_way(cell),
-        number(cell.calls, ".2f"),
-        number(cell.tokens, ",.0f"),
-        number(cell.cost_usd, ".6f") + unknown,
-        number(cell.cost_per_right_usd, ".6f"),
-        NONE if cell.seconds_p50 is None else f"{cell.seconds_p50:.2f}",
-        NONE if cell.seconds_p95 is None else f"{cell.seconds_p95:.2f}",
-    )
-
-
-def _difference(found: DifferenceMeasured) -> tuple[str, ...]:
-    before = f"{found.against_policy}, {found.against_model}"
-    if found.against is not None:
-        before += f" in {found.against}"
-    return (
-        found.suite,
-        found.policy,
-        found.model,
-        before,
-        f"{found.questions:,}",
-        *(points(one) for one in (found.accuracy, found.refused, found.wrong)),
-        f"{found.gained:,}",
-        f"{found.lost:,}",
-        number(found.tokens, "+,.0f"),
-        number(found.cost_usd, "+.6f"),
-    )
-
-
 def percent(found: Measured | None) -> str:
     """Return a share with its interval, in percent."""
     if found is None:
@@ -178,6 +75,100 @@ def number(found: Measured | None, form: str) -> str:
     if found.low == found.high == found.mean == 0:
         return "0"
     return f"{found.mean:{form}} [{found.low:{form}}, {found.high:{form}}]"
+
+
+def _counts(cell: CellOutput) -> str | None:
+    """Return the checked sentences by their support; ``None``: none was checked."""
+    if cell.support is None:
+        return None
+    named = {
+        "supported": cell.support.supported,
+        "unclear": cell.support.unclear,
+        "unsupported": cell.support.unsupported + cell.support.contradicted,
+        "removed": cell.support.removed,
+    }
+    return ", ".join(f"{count:,} {name}" for name, count in named.items() if count) or None
+
+
+def _paid(cell: CellOutput) -> str:
+    unknown = f" ({cell.unknown_costs:,} unknown)" if cell.unknown_costs else ""
+    return number(cell.cost_usd, ".6f") + unknown
+
+
+def _seconds(found: float | None) -> str | None:
+    return None if found is None else f"{found:.2f}"
+
+
+def _answered(strategy: str, cell: CellOutput) -> int:
+    return cell.strategies.get(strategy, 0)
+
+
+def _before(found: DifferenceMeasured) -> str:
+    before = f"{found.against_policy}, {found.against_model}"
+    return before if found.against is None else f"{before} in {found.against}"
+
+
+_WAY: tuple[Column[CellOutput | DifferenceMeasured], ...] = (
+    Column("suite", lambda cell: cell.suite),
+    Column("policy", lambda cell: cell.policy),
+    Column("model", lambda cell: cell.model),
+)
+_ANSWERS: tuple[Column[CellOutput], ...] = (
+    *_WAY,
+    Column("questions", lambda cell: cell.questions, Kind.NUMBER),
+    Column("right", lambda cell: percent(cell.accuracy), Kind.NUMBER),
+    Column("refused", lambda cell: percent(cell.refused), Kind.NUMBER),
+    Column("wrong", lambda cell: percent(cell.wrong), Kind.NUMBER),
+    Column("undecided", lambda cell: percent(cell.undecided), Kind.NUMBER),
+    Column("failed", lambda cell: cell.outcomes[Outcome.FAILED], Kind.NUMBER),
+)
+_EVIDENCE: tuple[Column[CellOutput], ...] = (
+    *_WAY,
+    Column("citation precision", lambda cell: percent(cell.citation_precision), Kind.NUMBER),
+    Column("citation recall", lambda cell: percent(cell.citation_recall), Kind.NUMBER),
+    Column("retrieval recall", lambda cell: percent(cell.retrieval_recall), Kind.NUMBER),
+    Column("supported", lambda cell: percent(cell.supported), Kind.NUMBER),
+    Column("sentences", _counts, Kind.NUMBER),
+)
+_COST: tuple[Column[CellOutput], ...] = (
+    *_WAY,
+    Column("calls", lambda cell: number(cell.calls, ".2f"), Kind.NUMBER),
+    Column("tokens", lambda cell: number(cell.tokens, ",.0f"), Kind.NUMBER),
+    Column("$ a question", _paid, Kind.NUMBER),
+    Column("$ a right answer", lambda cell: number(cell.cost_per_right_usd, ".6f"), Kind.NUMBER),
+    Column("s, median", lambda cell: _seconds(cell.seconds_p50), Kind.NUMBER),
+    Column("s, 95 %", lambda cell: _seconds(cell.seconds_p95), Kind.NUMBER),
+)
+_DIFFERENCES: tuple[Column[DifferenceMeasured], ...] = (
+    *_WAY,
+    Column("minus", _before),
+    Column("questions", lambda found: found.questions, Kind.NUMBER),
+    Column("right", lambda found: points(found.accuracy), Kind.NUMBER),
+    Column("refused", lambda found: points(found.refused), Kind.NUMBER),
+    Column("wrong", lambda found: points(found.wrong), Kind.NUMBER),
+    Column("gained", lambda found: found.gained, Kind.NUMBER),
+    Column("lost", lambda found: found.lost, Kind.NUMBER),
+    Column("tokens", lambda found: number(found.tokens, "+,.0f"), Kind.NUMBER),
+    Column("$ a question", lambda found: number(found.cost_usd, "+.6f"), Kind.NUMBER),
+)
+
+
+def tables(out: EvalOutput) -> Iterator[Table]:
+    """Yield the tables of a report; those without a figure are left out."""
+    cells = [cell for cell in out.cells if cell.questions]
+    yield table(_ANSWERS, cells, title="Answers")
+    cited = table(_EVIDENCE, cells, title="Evidence")
+    found = [one for one in cited.lines if {cell.text for cell in one.cells[len(_WAY) :]} != {NONE}]
+    if found:
+        yield replace(cited, lines=tuple(found))
+    yield table(_COST, cells, title="Cost and time")
+    chosen = [
+        Column(name, partial(_answered, name), Kind.NUMBER)
+        for name in sorted({name for cell in cells for name in cell.strategies})
+    ]
+    yield table((*_WAY, *chosen), cells, title="Strategies that answered")
+    if out.differences:
+        yield table(_DIFFERENCES, out.differences, title="Paired differences")
 
 
 def title(cells: Sequence[CellOutput]) -> str:

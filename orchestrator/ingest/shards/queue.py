@@ -13,7 +13,7 @@ from typing import Self
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from orchestrator.ingest.shards.store import INGEST, ShardStore, open_shards
+from orchestrator.ingest.shards.store import INGEST, ShardStore, open_shards, outcome_of
 from posology.errors import NoWorkers, StoreUnavailable
 from posology.index.shards.collector import Outcome
 
@@ -67,7 +67,7 @@ class RedisShards:
 
     def offer(self, name: str) -> None:
         """Queue a shard in the run of its index."""
-        self._portal.call(self._store.offer, self._place, name)
+        self._portal.call(self._store.offer_shard, self._place, name)
 
     def wait(self, name: str) -> Outcome:
         """Wait for a shard.
@@ -81,24 +81,22 @@ class RedisShards:
     def forget(self, names: Sequence[str]) -> None:
         """Drop shards."""
         if names:
-            self._portal.call(self._store.forget, self._place, names)
+            self._portal.call(self._store.drop, self._place, names)
 
     async def _wait(self, name: str) -> Outcome:
         seen = time.monotonic()
         while True:
-            found = await self._store.standing(self._place, name)
-            match found.state:
-                case "done" | "failed":
-                    return found.outcome
-                case None:
-                    # Redis was emptied: encoded rows lie beside the index, and are found there
-                    await self._store.offer(self._place, name)
-                case "waiting" | "held":
-                    # the shard of a dead worker stays claimed until another worker sweeps its lease
-                    if await self._store.workers(within=3 * self._lease):
-                        seen = time.monotonic()
-                    elif time.monotonic() - seen > self._wait_timeout:
-                        raise self._no_workers()
+            shard = await self._store.standing(self._place, name)
+            if shard is None:
+                # Redis was emptied: encoded rows lie beside the index, and are found there
+                await self._store.offer_shard(self._place, name)
+            elif shard.over:
+                return outcome_of(shard)
+            # the shard of a dead worker stays claimed until another worker sweeps its lease
+            elif await self._store.processes(within=3 * self._lease):
+                seen = time.monotonic()
+            elif time.monotonic() - seen > self._wait_timeout:
+                raise self._no_workers()
             await anyio.sleep(_PAUSE)
 
     def _no_workers(self) -> NoWorkers:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from orchestrator.environment import prepare_process
 from orchestrator.ingest.embedding import Payer
@@ -18,19 +20,35 @@ from orchestrator.ingest.live.fetching import fetch_into
 from orchestrator.ingest.live.request import FETCH
 from orchestrator.ingest.shards.processes import Spread
 from orchestrator.ingest.uploads.counting import Bounds, count
-from orchestrator.ingest.uploads.folder import Busy, Uploads
-from orchestrator.ingest.uploads.service import Ingester, Watch
+from orchestrator.ingest.uploads.service import Ingester
+from orchestrator.ingest.uploads.takeover import take_over
+from orchestrator.ingest.uploads.uploads import INGESTS, MAX_ENDED, Uploads
+from orchestrator.ingest.uploads.uploads import KIND as INGEST_KIND
+from orchestrator.ingest.uploads.watch import Watch
 from orchestrator.ingest.writer import Target, open_writer
+from orchestrator.jobs.place import known_store
 from orchestrator.logs.configuration import configure
 from orchestrator.models import Models
+from orchestrator.service import place_of
 from orchestrator.settings import Settings, load_settings
-from orchestrator.tables.served.folder import Tables
 from orchestrator.tables.served.reader import TableReader
+from orchestrator.tables.served.tables import KIND as TABLE_KIND
+from orchestrator.tables.served.tables import MAX_KEPT, TABLES, Tables
+from orchestrator.work.files import open_files
+from orchestrator.work.items import Sweeping
+from orchestrator.work.store import WorkStore
 from posology.corpus.live.fetch import FILES
 from posology.corpus.live.forms import Asked, Journal
-from posology.errors import ConfigurationError
+from posology.errors import ConfigurationError, IndexFault, StoreUnavailable
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestReport
+from posology.index.places import Place
+from posology.store import keys
+from posology.store.connection import TRIES, connect
+
+_log = logging.getLogger(__name__)
+#: seconds between two looks for bytes without an ingest, and their age
+_TIDY, _LEFT = 3_600.0, 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,44 +114,151 @@ class Ingesting:
         return [folder / FILES / file.name for file in found.files]
 
 
-def uploads_folder(settings: Settings) -> Path:
-    """Return the configured folder of uploads.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stores:
+    """Uploads and tables, and the address of their Redis."""
 
-    Raises:
-        ConfigurationError: none is configured.
-    """
-    if settings.uploads is None:
-        raise ConfigurationError(
-            "POSOLOGY_UPLOADS is not set: set it to a folder that the API and this process share"
-        )
-    return Path(settings.uploads).expanduser()
+    uploads: Uploads
+    tables: Tables
+    redis: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Keeper:
+    """Keeps uploads and tables in order while a process runs: those of dead processes return, and old ones are dropped."""
+
+    stores: Stores
+    settings: Settings
+    #: name of this process
+    process: str
+
+    async def announce(self) -> None:
+        """Record heartbeats of this process until cancelled."""
+        work = self.stores.uploads.work
+        try:
+            while True:
+                with _reported():
+                    await work.announce(self.process)
+                await anyio.sleep(self.settings.lease / 3)
+        finally:
+            with anyio.move_on_after(1.0, shield=True), suppress(StoreUnavailable):
+                await work.leave(self.process)
+
+    async def keep(self) -> None:
+        """Sweep until cancelled; another process may do so, too."""
+        cleared = -_TIDY
+        while True:
+            with _reported():
+                await take_over(self.stores.uploads, self.stores.tables)
+                await self.sweep()
+                if anyio.current_time() >= cleared + _TIDY:
+                    cleared = anyio.current_time()
+                    await self.clear(_LEFT)
+            await anyio.sleep(self.settings.lease / 3)
+
+    async def sweep(self) -> None:
+        """Return what dead processes held to the queue, and forget what ended long ago."""
+        for held, most in ((self.stores.uploads, MAX_ENDED), (self.stores.tables, MAX_KEPT)):
+            settings = self.settings
+            rules = Sweeping(lease=settings.lease, retention=settings.retention, most=most)
+            for tenant in await held.work.groups():
+                returned, dropped = await held.work.sweep(tenant, rules)
+                if returned:
+                    _log.warning("work requeued tenant=%s count=%d", tenant, returned)
+                for name in dropped:
+                    await held.drop(tenant, name)
+
+    async def clear(self, seconds: float) -> None:
+        """Remove bytes that are older than so many seconds and that nothing needs: a crash left them."""
+        uploads, tables = self.stores.uploads, self.stores.tables
+        older = await to_thread.run_sync(lambda: list(uploads.files.older(seconds)))
+        for path in older:
+            kind, tenant, name = path.split("/")
+            if kind == INGEST_KIND:
+                item = await uploads.work.get(tenant, name)
+                if item is None or item.over:
+                    await uploads.drop(tenant, name)
+            elif kind == TABLE_KIND and await tables.work.get(tenant, name) is None:
+                await tables.drop(tenant, name)
+        for work in (uploads.work, tables.work):
+            await work.tidy()
 
 
 @contextmanager
-def reading_tables(
-    settings: Settings, folder: Path, models: Models, stop: threading.Event
-) -> Iterator[None]:
-    """Read the tables of a folder in a thread during the block, until the process must stop.
+def _reported() -> Iterator[None]:
+    """Log what fails, to be done later: Redis, the disk or object storage is out of reach."""
+    try:
+        yield
+    except (StoreUnavailable, IndexFault, OSError) as error:
+        _log.warning("%s", error)
+    except Exception:  # noqa: BLE001 - work goes on; what failed is tried again
+        _log.exception("uploads and tables could not be kept in order")
+
+
+def uploads_place(settings: Settings) -> Place:
+    """Return the configured folder of uploads, or its address on object storage.
+
+    Raises:
+        ConfigurationError: none is configured, or it is malformed.
+    """
+    if settings.uploads is None:
+        raise ConfigurationError(
+            "POSOLOGY_UPLOADS is not set: set it to a folder or to an address in object storage that the API and this "
+            "process share"
+        )
+    return place_of(settings, settings.uploads)
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings, *, patience: int = TRIES) -> AsyncIterator[Stores]:
+    """Open the uploads and tables of a service.
 
     Args:
         settings: the configuration.
-        folder: the folder of uploads.
-        models: of this process.
-        stop: set at the end of the block at the latest, and when another process reads them.
+        patience: tries of a command while Redis is out of reach.
 
     Raises:
-        Busy: another process reads them, at the end of the block.
+        ConfigurationError: no folder of uploads is configured.
     """
-    tables = Tables(folder)
-    reader = TableReader(tables=tables, settings=settings, models=models, stop=stop)
-    with ThreadPoolExecutor(1, "tables") as thread:
-        reading = thread.submit(reader.run)
-        reading.add_done_callback(lambda _: stop.set())
-        try:
-            yield
-        finally:
-            stop.set()
-    reading.result()
+    files = open_files(uploads_place(settings))
+    url = known_store(settings) or settings.redis
+    try:
+        async with connect(url, tries=patience) as redis:
+            yield Stores(
+                uploads=Uploads(WorkStore(redis, url, INGESTS), files),
+                tables=Tables(WorkStore(redis, url, TABLES), files),
+                redis=url,
+            )
+    finally:
+        files.close()
+
+
+async def run(settings: Settings, spread: Spread | None, stop: threading.Event) -> None:
+    """Ingest uploaded files, and read tables, until the process must stop.
+
+    Args:
+        settings: the configuration.
+        spread: workers that encode; ``None``: this process does.
+        stop: set when the process must stop.
+
+    Raises:
+        ConfigurationError: no folder of uploads is configured.
+    """
+    models = Models(settings.embedder, settings.embedding)
+    work = Ingesting(settings=settings, models=models, spread=spread)
+    process = keys.worker(os.getpid())
+    async with open_stores(settings) as stores, anyio.create_task_group() as group:
+        keeper = Keeper(stores=stores, settings=settings, process=process)
+        reader = TableReader(
+            tables=stores.tables, settings=settings, models=models, stop=stop, redis=stores.redis,
+            process=process,
+        )  # fmt: skip
+        group.start_soon(keeper.announce)
+        group.start_soon(keeper.keep)
+        async with anyio.create_task_group() as works:
+            works.start_soon(reader.run)
+            await Ingester(stores.uploads, work, stop, lease=settings.lease, process=process).run()
+        group.cancel_scope.cancel()
 
 
 def serve(settings: Settings, spread: Spread | None = None) -> None:
@@ -144,22 +269,13 @@ def serve(settings: Settings, spread: Spread | None = None) -> None:
         spread: workers that encode; ``None``: this process does.
 
     Raises:
-        ConfigurationError: no folder of uploads is configured, or another process ingests its files.
+        ConfigurationError: no folder of uploads is configured.
     """
     prepare_process()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    folder = uploads_folder(settings)
-    models = Models(settings.embedder, settings.embedding)
-    work = Ingesting(settings=settings, models=models, spread=spread)
-    try:
-        with reading_tables(settings, folder, models, stop):
-            Ingester(Uploads(folder), work, stop, retention=settings.retention).run()
-    except Busy:
-        raise ConfigurationError(
-            f"another process already ingests the files of {folder}: run one at a time"
-        ) from None
+    anyio.run(run, settings, spread, stop)
 
 
 if __name__ == "__main__":

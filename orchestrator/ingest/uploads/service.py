@@ -1,4 +1,4 @@
-"""The process that ingests uploaded files, one after the other: the only one that writes the index for the API."""
+"""Ingesting of uploaded files, one after the other: each claimed, read in a thread, and ended."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from orchestrator.ingest.uploads.folder import STORAGE, Uploads
+import anyio
+from anyio import to_thread
+from pydantic import ValidationError
+
+from orchestrator.ingest.uploads.uploads import Uploads, bytes_of
+from orchestrator.ingest.uploads.watch import SHOWN, TURN, Cancelled, Stopped, Watch, Yielded
 from orchestrator.logs.events import note
+from orchestrator.work.files import STORAGE
+from orchestrator.work.items import Claim, LeaseLost
+from orchestrator.work.lease import Lease
 from posology.errors import (
     BudgetError,
     ConfigurationError,
@@ -23,46 +31,22 @@ from posology.errors import (
     ReaderUnavailable,
     StoreUnavailable,
 )
-from posology.index.build.report import IngestProgress, IngestReport
+from posology.index.build.report import IngestReport
 from posology.network.failures import public
-from posology.published.ingests import (
-    FetchOutput,
-    IngestFailure,
-    IngestOutput,
-    IngestState,
-    RejectedRecord,
-)
+from posology.published.ingests import IngestFailure, IngestOutput, IngestState, RejectedRecord
 
 _log = logging.getLogger(__name__)
 #: how often an ingest is started; one that ends its process each time would keep all others waiting
 MAX_RUNS = 3
-#: seconds; so long that files which end the process do not make its supervisor give it up
-AGAIN = 10.0
 #: bad records that a record of an ingest lists
 LISTED = 100
 #: seconds between two looks for new files, and the first and longest wait after a fault of the service
-_PAUSE, _FIRST, _LONGEST = 1.0, 5.0, 60.0
-#: seconds between two records of the progress
-_SHOWN = 1.0
-#: seconds of a turn, after which the file of another tenant that waits has its turn
-TURN = 30.0
+PAUSE, _FIRST, _LONGEST = 1.0, 5.0, 60.0
 #: characters of a reason
 _REASON = 500
 _WITHHELD = (
     "the service failed to ingest the file: ask its operator, who finds the reason in the logs"
 )
-
-
-class Stopped(Exception):
-    """The process stops; the ingest resumes at its last commit."""
-
-
-class Yielded(Exception):
-    """The file of another tenant has its turn; the ingest resumes at its last commit."""
-
-
-class Cancelled(Exception):
-    """The ingest is to end; what it has committed stays."""
 
 
 class Ingest(Protocol):
@@ -78,100 +62,15 @@ class Ingest(Protocol):
     def __call__(self, path: Path, *, tenant: str, watch: Watch, last: bool) -> IngestReport: ...
 
 
-class Watch:
-    """Records the progress of an ingest, about once a second.
-
-    Args:
-        uploads: the folder.
-        ingest: its record.
-        stop: set when the process must stop.
-        turn: seconds after which another tenant's file has its turn.
-        clock: seconds, growing.
-    """
-
-    def __init__(
-        self,
-        uploads: Uploads,
-        ingest: IngestOutput,
-        stop: threading.Event,
-        *,
-        turn: float = TURN,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._uploads = uploads
-        #: the record as it was saved last
-        self.now = ingest
-        self._stop = stop
-        self._clock = clock
-        self._done = 0
-        self._saved = clock()
-        self._until = self._saved + turn
-
-    def phase(self, name: str) -> None:
-        """Record what begins."""
-        self._save(phase=name)
-
-    def count(self, total: int) -> None:
-        """Record the number of records."""
-        self._save(total=total)
-
-    def fetched(self, fetch: FetchOutput) -> None:
-        """Record what was fetched."""
-        self._save(fetch=fetch)
-
-    def row(self) -> None:
-        """Count an encoded record.
-
-        Raises:
-            Stopped: the process must stop.
-            Cancelled: the ingest is to end.
-        """
-        self._done += 1
-        if self._clock() - self._saved >= _SHOWN:
-            self._save(done=self._done)
-
-    def committed(self, now: IngestProgress) -> None:
-        """Record what is committed.
-
-        Raises:
-            Stopped: the process must stop.
-            Cancelled: the ingest is to end.
-            Yielded: the turn is over, and another tenant's file waits. Only here, so that each turn commits something.
-        """
-        self._done = now.written + now.unchanged + now.replaced + now.bad
-        self._save(done=self._done)
-        if self._clock() >= self._until and self._uploads.pending().keys() - {self.now.tenant}:
-            raise Yielded
-
-    def look(self) -> None:
-        """Look whether the work is to end.
-
-        Raises:
-            Stopped: the process must stop.
-            Cancelled: the ingest is to end.
-        """
-        if self._stop.is_set():
-            raise Stopped
-        if self._uploads.is_cancelled(self.now):
-            raise Cancelled
-
-    def _save(self, **changed: object) -> None:
-        self.now = self.now.model_copy(update=changed)
-        self._uploads.save(self.now)
-        self._saved = self._clock()
-        self.look()
-
-
 class Ingester:
-    """Ingests what waits, in turn of the tenants.
+    """Ingests files that wait, in turn of the tenants.
 
     Args:
-        uploads: the folder.
+        uploads: the files and their ingests.
         ingest: ingests one file.
         stop: set when the process must stop.
-        retention: seconds for which the record of an ended ingest is kept.
-        again: seconds before the second run of a file in whose first run the process ended; the third waits twice as
-            long.
+        lease: seconds without a heartbeat after which another process continues.
+        process: name of this process.
         turn: seconds after which another tenant's file has its turn.
         clock: seconds, growing.
     """
@@ -182,8 +81,8 @@ class Ingester:
         ingest: Ingest,
         stop: threading.Event,
         *,
-        retention: float,
-        again: float = AGAIN,
+        lease: float,
+        process: str = "",
         turn: float = TURN,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -191,133 +90,137 @@ class Ingester:
         self._ingest = ingest
         self._clock = clock
         self._stop = stop
-        self._retention = timedelta(seconds=retention)
-        self._again = again
+        self._lease = lease
+        self._process = process
         self._turn = turn
-        self._served: str | None = None
+        self._served = ""
         self._wait = _FIRST
 
-    def run(self) -> None:
-        """Ingest until the process must stop. A full or read-only disk of the uploads is waited for.
-
-        Raises:
-            Busy: another process ingests.
-        """
-        while not self._stop.is_set():
-            try:
-                with self._uploads.serving():
-                    self._serve()
-            except OSError as error:
-                if error.errno not in STORAGE:
-                    raise
-                # a process that ends again and again would be the end of `posology up`, and of its API
-                _log.error("files wait: %s", error)
-                self._wait_more()
-
-    def _serve(self) -> None:
+    async def run(self) -> None:
+        """Ingest until the process must stop. Redis, and a full or read-only disk of the uploads, are waited for."""
         note("ingesting process ready")
         while not self._stop.is_set():
-            waits = self.run_waiting()
-            if not waits:
-                self._uploads.sweep(datetime.now(UTC) - self._retention)
-            self._stop.wait(self._wait if waits else _PAUSE)
+            waits = True
+            try:
+                with _faults():
+                    waits = await self.run_waiting()
+            except _Fault:
+                self._wait_more()
+            await to_thread.run_sync(self._stop.wait, self._wait if waits else PAUSE)
         note("ingesting process stopped")
 
     def _wait_more(self) -> None:
-        self._stop.wait(self._wait)
         self._wait = min(2 * self._wait, _LONGEST)
 
-    def run_waiting(self) -> bool:
-        """Ingest all that waits.
+    async def run_waiting(self) -> bool:
+        """Ingest all files that wait and that no other process has.
 
         Returns:
-            Whether something still waits: the process must stop, or cannot write the index now.
+            Whether this process cannot go on now: it must stop, or cannot write the index.
+
+        Raises:
+            StoreUnavailable: Redis is out of reach.
         """
         while not self._stop.is_set():
-            pending = self._uploads.pending()
-            if not pending:
-                return False
-            waiting = (one for ones in pending.values() for one in ones)
-            if cancelled := [one for one in waiting if self._uploads.is_cancelled(one)]:
-                for one in cancelled:
-                    self._end(one, IngestState.CANCELLED)
-                continue
+            waiting = await self._uploads.work.waiting()
             # each tenant in turn, so that one with many files does not keep the others waiting
-            names = sorted(pending)
-            tenant = next((n for n in names if self._served is None or n > self._served), names[0])
-            left = sum(map(len, pending.values()))
-            if not self._run(pending[tenant][0], last=left == 1):
-                self._wait = min(2 * self._wait, _LONGEST)
+            claim = await self._uploads.work.claim_next(
+                self._served, lease=self._lease, by=self._process
+            )
+            if claim is None:
+                return False
+            if not await self._run(claim, last=sum(waiting.values()) <= 1):
+                self._wait_more()
                 return True
-            self._served, self._wait = tenant, _FIRST
+            self._served, self._wait = claim.group, _FIRST
         return True
 
-    def _run(self, ingest: IngestOutput, *, last: bool) -> bool:
+    async def _run(self, claim: Claim, *, last: bool) -> bool:
         """Run an ingest to its end, or for a turn; false: the process must stop, or cannot write the index now."""
-        if ingest.over:
-            # the process was killed between its last two steps
-            self._uploads.end(ingest)
+        try:
+            ingest = IngestOutput.model_validate_json(claim.record)
+        except ValidationError:
+            # of another version of Posology: nothing can be said of it
+            await self._uploads.work.finish(claim, IngestState.FAILED.value, size=0)
             return True
-        if ingest.runs >= MAX_RUNS:
-            return self._end(
-                ingest,
+        watch = Watch(ingest, self._stop, turn=self._turn, clock=self._clock)
+        watch.lease = Lease(self._uploads.work, claim, seconds=self._lease, record=watch.record)
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch.lease.extend)
+            group.start_soon(self._see_others, watch)
+            try:
+                goes_on = await self._read(watch, last=last)
+            except LeaseLost:
+                _log.warning("lease lost", extra={"fields": {"ingest": ingest.id}})
+                goes_on = True
+            group.cancel_scope.cancel()
+        return goes_on
+
+    async def _see_others(self, watch: Watch) -> None:
+        while True:
+            if watch.turn_is_over:
+                try:
+                    waiting = await self._uploads.work.waiting()
+                except StoreUnavailable:
+                    waiting = {}
+                watch.others = bool(waiting.keys() - {watch.now.tenant})
+            await anyio.sleep(min(SHOWN, self._turn))
+
+    async def _read(self, watch: Watch, *, last: bool) -> bool:
+        ingest, runs = watch.now, watch.lease.claim.runs
+        if watch.lease.standing == "cancelling":
+            return await self._end(watch, IngestState.CANCELLED)
+        watch.now = ingest.model_copy(update={"runs": min(runs, MAX_RUNS)})
+        if runs > MAX_RUNS:
+            return await self._end(
+                watch,
                 IngestState.FAILED,
                 error=IngestFailure(
                     type="Crashed",
-                    message=f"the ingesting process ended {ingest.runs} times while it read this file: split the "
+                    message=f"the ingesting process ended {MAX_RUNS} times while it read this file: split the "
                     "file, or ask the operator of the service",
                 ),
             )
-        crashed = ingest.state is IngestState.RUNNING
-        if crashed and self._stop.wait(self._again * ingest.runs):
-            return False
-        begun = ingest.model_copy(
-            update={
-                "state": IngestState.RUNNING,
-                "runs": ingest.runs + 1,
-                "started": ingest.started or datetime.now(UTC),
-            }
-        )
-        # before the work: a crash counts
-        self._uploads.save(begun)
+        begun = {"state": IngestState.RUNNING, "started": ingest.started or datetime.now(UTC)}
+        watch.now = watch.now.model_copy(update=begun)
         note(
             "ingest started",
-            tenant=begun.tenant,
-            ingest=begun.id,
-            bytes=begun.bytes,
-            run=begun.runs,
+            tenant=ingest.tenant,
+            ingest=ingest.id,
+            bytes=ingest.bytes,
+            run=runs,
         )
-        watch = Watch(self._uploads, begun, self._stop, turn=self._turn, clock=self._clock)
+
+        def read() -> IngestReport:
+            path = self._uploads.files.local(bytes_of(ingest))
+            return self._ingest(path, tenant=ingest.tenant, watch=watch, last=last)
+
         try:
             with _faults():
-                report = self._ingest(
-                    self._uploads.path(begun), tenant=begun.tenant, watch=watch, last=last
-                )
+                report = await to_thread.run_sync(read)
         except (Stopped, Yielded, _Fault) as stopped:
             # none is the file's fault, so that the run does not count
-            back = {
-                "state": IngestState.WAITING,
-                "runs": ingest.runs,
-                "phase": _WAITS[type(stopped)],
-            }
-            self._uploads.save(watch.now.model_copy(update=back))
+            watch.now = watch.now.model_copy(update={"phase": _WAITS[type(stopped)]})
+            await watch.lease.release()
             return isinstance(stopped, Yielded)
         except Cancelled:
-            return self._end(watch.now, IngestState.CANCELLED)
+            return await self._end(watch, IngestState.CANCELLED)
+        except LeaseLost:
+            raise
         except (InputError, BudgetError, ReaderUnavailable, FetchFailed) as error:
             reason = str(getattr(error, "reason", error.message))
-            return self._end(watch.now, IngestState.FAILED, error=_failure(error, reason))
+            return await self._end(watch, IngestState.FAILED, error=_failure(error, reason))
         except Exception as error:  # noqa: BLE001 - a file may break a reader in any way
-            _log.exception("ingest failed", extra={"fields": {"ingest": begun.id}})
-            return self._end(watch.now, IngestState.FAILED, error=_failure(error, _WITHHELD))
-        return self._conclude(watch.now, report)
+            _log.exception("ingest failed", extra={"fields": {"ingest": ingest.id}})
+            return await self._end(watch, IngestState.FAILED, error=_failure(error, _WITHHELD))
+        return await self._conclude(watch, report)
 
-    def _conclude(self, ingest: IngestOutput, report: IngestReport) -> bool:
+    async def _conclude(self, watch: Watch, report: IngestReport) -> bool:
         unread = next((one.reason for one in report.bad_files), None)
         error = None
         if unread is not None and not report.good:
             error = IngestFailure(type="BadFile", message=unread[:_REASON])
-        counted = ingest.model_copy(
+        watch.now = watch.now.model_copy(
             update={
                 "done": report.good + report.bad,
                 "written": report.written,
@@ -332,15 +235,21 @@ class Ingester:
             }
         )
         state = IngestState.SUCCEEDED if error is None else IngestState.FAILED
-        return self._end(counted, state, error=error)
+        return await self._end(watch, state, error=error)
 
-    def _end(
-        self, ingest: IngestOutput, state: IngestState, *, error: IngestFailure | None = None
+    async def _end(
+        self, watch: Watch, state: IngestState, *, error: IngestFailure | None = None
     ) -> bool:
-        ended = ingest.model_copy(
+        ended = watch.now = watch.now.model_copy(
             update={"state": state, "phase": None, "ended": datetime.now(UTC), "error": error}
         )
-        self._uploads.end(ended)
+        # its bytes count no more
+        await watch.lease.finish(state.value, size=0)
+        try:
+            await self._uploads.drop(ended.tenant, ended.id)
+        except (OSError, IndexFault) as fault:
+            # a sweep does it later
+            _log.warning("%s", fault)
         seconds = None
         if ended.started is not None and ended.ended is not None:
             seconds = round((ended.ended - ended.started).total_seconds(), 3)

@@ -87,7 +87,7 @@ class Batches:
             # one that was begun is completed, and found again, whatever has been spent since
             await self._store.admission.admit(filter(self._priced, seen.models), tenant=tenant)
         await tenants.enlist(self._store, tenant)
-        said, *rest = await self._store.run(
+        verdict, *rest = await self._store.run(
             "open_batch",
             prefix,
             batch,
@@ -101,13 +101,13 @@ class Batches:
             self._store.room.queued,
             self._store.room.stored,
         )
-        raise_if_full([said, *rest], tenant)
-        if said == "conflict":
+        raise_if_full([verdict, *rest], tenant)
+        if verdict == "conflict":
             raise IdempotencyConflict(
                 f"the idempotency key {key!r} was used for other rows, {batch}: use a new key",
                 job=batch,
             )
-        if said == "cancelled":
+        if verdict == "cancelled":
             return await self.get(batch, tenant=tenant)
         async for some in self._lines.read(rows, defaults):
             await self._note(name, some)

@@ -48,7 +48,7 @@ async def page_of_batches(
             f"unknown cursor {cursor!r}: use `next` of the previous page", field="cursor"
         )
     prefix = keys.prefix(tenant)
-    found: list[BatchOutput] = []
+    batches: list[BatchOutput] = []
     for _ in range(_SCANS):
         with translated(store.url):
             places = cast(
@@ -68,15 +68,15 @@ async def page_of_batches(
                 continue
             out = output(_id(place), tenant, record)
             if state in (None, out.state):
-                if len(found) == limit:
-                    return BatchPage(batches=tuple(found), next=cursor)
-                found.append(out)
+                if len(batches) == limit:
+                    return BatchPage(batches=tuple(batches), next=cursor)
+                batches.append(out)
             cursor = place
         if len(places) < limit:
-            return BatchPage(batches=tuple(found), next=None)
+            return BatchPage(batches=tuple(batches), next=None)
         if state is None:
             break
-    return BatchPage(batches=tuple(found), next=cursor)
+    return BatchPage(batches=tuple(batches), next=cursor)
 
 
 async def page_of_rows(

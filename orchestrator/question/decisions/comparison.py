@@ -183,10 +183,10 @@ class Comparison:
             PolicyMismatch: the Q-table does not fit the index.
         """
         started = time.perf_counter()
-        found = await map_concurrently(
+        outcomes = await map_concurrently(
             lambda row: self._row(row, first, second), rows, limit=_AT_ONCE
         )
-        pairs = [one for one in found if isinstance(one, Pair)]
+        pairs = [one for one in outcomes if isinstance(one, Pair)]
         differing = [pair for pair in pairs if pair.differs]
         doses = Counter(
             (describe(p.first.decision.dose), describe(p.second.decision.dose)) for p in pairs
@@ -203,7 +203,7 @@ class Comparison:
             differences=tuple(_difference(pair) for pair in differing[:show]),
             bad=tuple(
                 BadRow(row=row.number, error=one)
-                for row, one in zip(rows, found, strict=True)
+                for row, one in zip(rows, outcomes, strict=True)
                 if not isinstance(one, Pair)
             ),
             left_usd=self._left,

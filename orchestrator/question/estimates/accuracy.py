@@ -58,39 +58,39 @@ def read_answers(lines: Iterable[bytes], path: str) -> Iterator[BatchRow]:
             raise BadFile(reason, path=path, line=line) from None
 
 
-def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) -> Accuracy:
+def compare(estimates: Sequence[Estimated], answers: Iterable[BatchRow], path: str) -> Accuracy:
     """Compare estimates with the answers to the same questions.
 
     Args:
-        found: estimates, in the order of the questions.
+        estimates: in the order of the questions.
         answers: rows of a batch of the same questions.
         path: file of the answers, for messages.
 
     Raises:
         BadFile: the answers are to other questions.
     """
-    by_row = {one.row.number: one for one in found}
+    by_row = {one.row.number: one for one in estimates}
     compared: list[Compared] = []
     unanswered = other_index = 0
     for answer in answers:
-        one = by_row.get(answer.row)
-        if one is None or answer.id != _id(one):
+        estimated = by_row.get(answer.row)
+        if estimated is None or answer.id != _id(estimated):
             raise _others(path, answer.row)
-        if answer.result is None or one.request is None:
+        if answer.result is None or estimated.request is None:
             unanswered += 1
             continue
-        if answer.result.question != one.request.query.text:
+        if answer.result.question != estimated.request.query.text:
             raise _others(path, answer.row)
         # a short budget may have led to a smaller dose than this
-        decided = one.decided if answer.result.decision.dose == one.dose else None
-        estimate = decided or one.of(answer.result.strategy)
+        decided = estimated.decided if answer.result.decision.dose == estimated.dose else None
+        estimate = decided or estimated.of(answer.result.strategy)
         if estimate is None:
             raise BadFile(
                 f"row {answer.row} was answered by {answer.result.strategy}, but its question asks for "
                 "another strategy: pass the same options as for the batch",
                 path=path,
             )
-        other_index += answer.result.index != one.index
+        other_index += answer.result.index != estimated.index
         spent = answer.result.spending
         compared.append(
             Compared(

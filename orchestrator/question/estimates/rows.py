@@ -145,7 +145,7 @@ class Estimates:
 
     def output(
         self,
-        found: Sequence[Estimated],
+        estimates: Sequence[Estimated],
         *,
         started: float,
         standing: Standing | None = None,
@@ -154,13 +154,13 @@ class Estimates:
         """Return the published form.
 
         Args:
-            found: estimates of all rows.
+            estimates: of all rows.
             started: time of the start by :func:`time.perf_counter`, seconds.
             standing: the tenant's balances; ``None``: not read.
             accuracy: accuracy of the estimates; ``None``: not measured.
         """
         attempts = self._settings.attempts
-        good = [one for one in found if one.request is not None]
+        good = [one for one in estimates if one.request is not None]
         names = [name for name in STRATEGIES if any(one.of(name) for one in good)]
         decided = [one.decided for one in good]
         total = _total("as decided", decided, attempts) if good else None
@@ -168,7 +168,7 @@ class Estimates:
         models = {one.request.model for one in good if one.request is not None}
         return EstimateOutput(
             questions=tuple(_question(one, attempts) for one in good),
-            bad=tuple(_bad(one) for one in found if one.error is not None),
+            bad=tuple(_bad(one) for one in estimates if one.error is not None),
             totals=tuple(_total(name, [one.of(name) for one in good], attempts) for name in names),
             decided=total,
             lanes=_lanes(good),
@@ -249,18 +249,20 @@ def _doses(prepared: Prepared) -> Iterator[Dose]:
         yield Dose(strategy=name, keep=request.keep, compressor=by)
 
 
-def _question(found: Estimated, attempts: int) -> QuestionEstimate:
-    assert found.request is not None
+def _question(estimated: Estimated, attempts: int) -> QuestionEstimate:
+    assert estimated.request is not None
     return QuestionEstimate(
-        row=found.row.number,
-        id=_own_id(found.row),
-        question=found.request.query.text,
-        model=found.request.model,
-        free=found.free,
-        passages=found.passages,
-        decided=found.decided.strategy if found.decided else "",
+        row=estimated.row.number,
+        id=_own_id(estimated.row),
+        question=estimated.request.query.text,
+        model=estimated.request.model,
+        free=estimated.free,
+        passages=estimated.passages,
+        decided=estimated.decided.strategy if estimated.decided else "",
         strategies=tuple(
-            _total(name, [found.of(name)], attempts) for name in STRATEGIES if found.of(name)
+            _total(name, [estimated.of(name)], attempts)
+            for name in STRATEGIES
+            if estimated.of(name)
         ),
     )
 

@@ -73,7 +73,7 @@ class Weighing:
         if not self.prices.cost(task.model, Usage(input=1_000_000)):
             return None
         compressor = self.choose(dose.compressor)
-        found = [
+        steps = [
             replace(
                 one,
                 whole=one.whole * Decimal(str(share)),
@@ -84,13 +84,13 @@ class Weighing:
             for part, share in self._parts(task, dose)
             for one in [self._one(part, compressor, dose.keep)]
         ]
-        seconds = [one.seconds for one in found if one.seconds is not None]
+        seconds = [one.seconds for one in steps if one.seconds is not None]
         return Saving(
             compressor=compressor.name,
-            tokens=sum(one.tokens for one in found),
-            whole=sum((one.whole for one in found), _NOTHING),
+            tokens=sum(one.tokens for one in steps),
+            whole=sum((one.whole for one in steps), _NOTHING),
             left=compressor.expected_ratio(dose.keep),
-            cost=sum((one.cost for one in found), _NOTHING),
+            cost=sum((one.cost for one in steps), _NOTHING),
             seconds=sum(seconds) if seconds else None,
         )
 

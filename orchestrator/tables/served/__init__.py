@@ -1,1 +1,1 @@
-"""Tables over HTTP: their folder, the articles of the index that they read, and the thread that reads them."""
+"""Tables over HTTP: their records and bytes, the articles of the index that they read, and the task that reads them."""

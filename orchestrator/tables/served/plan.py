@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pydantic import SecretStr, TypeAdapter
 
@@ -41,18 +42,27 @@ class Plan:
         """Return the documents to read, and how."""
         return Wanted(papers=self.papers, reading=self.request.reading())
 
-    def terms(self, tenant: str, *, settings: Settings, models: Models, redis: str) -> Terms:
+    def terms(
+        self,
+        tenant: str,
+        *,
+        cap: Decimal | None,
+        settings: Settings,
+        models: Models,
+        redis: str,
+    ) -> Terms:
         """Return who pays, from a ledger in Redis: without its address, a ledger would be in memory.
 
         Args:
             tenant: the tenant.
+            cap: dollars for all calls; ``None``: the tenant's limits alone.
             settings: the configuration.
             models: judge what values and their quotes say.
             redis: address of the Redis with the tenant's ledger.
         """
         return Terms(
             tenant=tenant,
-            cap=self.request.max_cost_usd,
+            cap=cap,
             settings=settings.model_copy(update={"redis_url": SecretStr(redis)}),
             models=models,
         )

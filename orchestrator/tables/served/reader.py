@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 
 import anyio
 from anyio import to_thread
+from pydantic import ValidationError
 
-from orchestrator.ingest.uploads.folder import STORAGE
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.settings import Settings
-from orchestrator.tables.rows import RunFile, open_run
-from orchestrator.tables.served.folder import Tables
+from orchestrator.tables.served.plan import Plan
+from orchestrator.tables.served.tables import Tables, is_complete
 from orchestrator.training.paid.run import buy, prepare
+from orchestrator.work.files import STORAGE
+from orchestrator.work.items import Claim, LeaseLost
+from orchestrator.work.lease import Lease
 from posology.errors import (
-    BadFile,
     ConfigurationError,
+    IndexFault,
     PosologyError,
     StoreUnavailable,
     UnknownModel,
@@ -37,8 +41,10 @@ _log = logging.getLogger(__name__)
 AT_ONCE = 4
 #: how often reading is started by itself; a table that ends its process each time would keep all others waiting
 MAX_RUNS = 3
-#: seconds between two looks at the folder, while Redis or the disk fails, and between two sweeps
-_LOOK, _AGAIN, _SWEEP = 1.0, 10.0, 60.0
+#: seconds between two looks for tables, and while Redis or the disk fails
+_LOOK, _AGAIN = 1.0, 10.0
+#: seconds to return the tables that are read when the process stops
+_RETURN = 5.0
 #: characters of a reason
 _REASON = 500
 _WITHHELD = (
@@ -48,199 +54,184 @@ _WITHHELD = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableReader:
-    """Reads the tables of a folder.
+    """Reads tables.
 
     Args:
-        tables: the folder.
+        tables: the tables.
         settings: the configuration.
         models: judge what values and their quotes say.
         stop: set when the process must stop.
+        redis: address of the Redis with the tenants' ledgers.
+        process: name of this process.
     """
 
     tables: Tables
     settings: Settings
     models: Models
     stop: threading.Event
+    redis: str
+    process: str = ""
 
-    def run(self) -> None:
-        """Read until the process must stop. Blocking. A table that is being read resumes at the next start.
-
-        Raises:
-            Busy: another process reads.
-        """
+    async def run(self) -> None:
+        """Read until the process must stop. A table that is being read resumes at the next start."""
         while not self.stop.is_set():
             try:
-                with self.tables.serving():
-                    self._serve()
-            except OSError as error:
-                if error.errno not in STORAGE:
-                    raise
-                # as for files, in the same process
-                _log.error("tables wait: %s", error)
-                self.stop.wait(_AGAIN)
-
-    def _serve(self) -> None:
-        while not self.stop.is_set():
-            try:
-                anyio.run(self._run)
+                await self._run()
             except Exception:  # noqa: BLE001 - begun again, as a process of its own would be
                 _log.exception("the reader of tables failed")
-                self.stop.wait(_AGAIN)
+                await to_thread.run_sync(self.stop.wait, _AGAIN)
 
     async def _run(self) -> None:
         reading: set[str] = set()
-        sweep = -_SWEEP
+        last = ""
 
-        async def one(order: TableOrder) -> None:
+        async def one(claim: Claim) -> None:
             try:
-                # by the same record: a run that waited does not count, even if the disk could not record that
-                while not self.stop.is_set():
-                    if await self.read(order):
-                        return
+                if not await self.read(claim):
                     await anyio.sleep(_AGAIN)
-            except OSError:
-                _log.exception("tables wait", extra={"fields": {"table": order.id}})
-                await anyio.sleep(_AGAIN)
             finally:
-                reading.discard(order.tenant)
+                reading.discard(claim.group)
 
         async with anyio.create_task_group() as group:
             while not self.stop.is_set():
                 try:
-                    # first: it finds the tables whose end a crash interrupted
-                    if anyio.current_time() >= sweep + _SWEEP:
-                        sweep = anyio.current_time()
-                        retention = timedelta(seconds=self.settings.retention)
-                        self.tables.sweep(datetime.now(UTC) - retention, reading)
-                    for order in self.tables.waiting():
-                        if order.tenant not in reading and len(reading) < AT_ONCE:
-                            reading.add(order.tenant)
-                            group.start_soon(one, order)
-                except OSError:
-                    _log.exception("tables wait")
+                    while len(reading) < AT_ONCE:
+                        claim = await self.claim(last, reading)
+                        if claim is None:
+                            break
+                        last = claim.group
+                        reading.add(last)
+                        group.start_soon(one, claim)
+                except StoreUnavailable as error:
+                    _log.warning("tables wait: %s", error)
                 await to_thread.run_sync(self.stop.wait, _LOOK)
             group.cancel_scope.cancel()
 
-    async def read(self, order: TableOrder) -> bool:
+    async def claim(self, after: str = "", without: Collection[str] = ()) -> Claim | None:
+        """Claim the next table of the tenants in turn; ``None``: none waits, or a process reads one of each tenant."""
+        return await self.tables.work.claim_next(
+            after, lease=self.settings.lease, by=self.process, without=without
+        )
+
+    async def read(self, claim: Claim) -> bool:
         """Read a table to its end; false: it waits for Redis, or for a disk that is full, read-only or broken."""
-        progress = _Progress(now=order)
         try:
-            await self._read(progress)
+            order = TableOrder.model_validate_json(claim.record)
+        except ValidationError:
+            # of another version of Posology: nothing can be said of it
+            await self.tables.work.finish(claim, TableState.FAILED.value)
+            return True
+        progress = _Progress(now=order)
+        lease = Lease(self.tables.work, claim, seconds=self.settings.lease, record=progress.record)
+        ends = True
+        async with anyio.create_task_group() as group:
+            group.start_soon(lease.extend)
+            try:
+                ends = await self._kept(progress, lease)
+            except LeaseLost:
+                _log.warning("lease lost", extra={"fields": {"table": order.id}})
+            group.cancel_scope.cancel()
+        return ends
+
+    async def _kept(self, progress: _Progress, lease: Lease) -> bool:
+        """Read a table, or return it to the queue."""
+        try:
+            await self._read(progress, lease)
         except anyio.get_cancelled_exc_class():
             # the process stops, which is no crash
-            self._wait(progress.now, order.runs)
+            with anyio.move_on_after(_RETURN, shield=True), suppress(LeaseLost):
+                await lease.release()
             raise
         except Exception as fault:
             if not _waits(fault):
                 raise
             _log.error("tables wait: %s", fault)
-            self._wait(progress.now, order.runs)
+            await lease.release()
             return False
         return True
 
-    async def _read(self, progress: _Progress) -> None:
-        order = progress.now
-        if order.runs >= MAX_RUNS:
-            message = f"the service ended {order.runs} times while it read this table: send the same request again, or ask the operator"
-            self._end(order, TableFailure(type="Crashed", message=message))
+    async def _read(self, progress: _Progress, lease: Lease) -> None:
+        order, runs = progress.now, lease.claim.runs
+        if runs > MAX_RUNS:
+            progress.now = order.model_copy(update={"runs": MAX_RUNS})
+            message = f"the service ended {MAX_RUNS} times while it read this table: send the same request again, or ask the operator"
+            await self._end(progress, lease, TableFailure(type="Crashed", message=message))
             return
-        self.tables.check_room(order)
-        progress.now = order.model_copy(
-            update={
-                "state": TableState.RUNNING,
-                "runs": order.runs + 1,
-                "started": order.started or datetime.now(UTC),
-            }
-        )
-        # before the work: a crash counts
-        self.tables.save(progress.now)
+        begun = {
+            "state": TableState.RUNNING,
+            "runs": runs,
+            "started": order.started or datetime.now(UTC),
+        }
+        progress.now = order.model_copy(update=begun)
         note("table started", tenant=order.tenant, table=order.id, documents=order.documents)
         out, error = None, None
         try:
-            out, error = await self._table(progress)
+            out, error = await self._table(progress, lease)
         except Exception as fault:
-            if _waits(fault):
+            if _waits(fault) or isinstance(fault, LeaseLost):
                 raise
             # one table must not keep all others waiting
             error = _failure(fault, order.id)
-        self._end(progress.now, error, out)
+        await self._end(progress, lease, error, out)
 
-    async def _table(self, progress: _Progress) -> tuple[TableOutput, TableFailure | None]:
+    async def _table(
+        self, progress: _Progress, lease: Lease
+    ) -> tuple[TableOutput, TableFailure | None]:
         """Make the missing calls, and return the table with the reason why not all were made.
 
         Raises:
             StoreUnavailable: Redis is out of reach.
-            BadFile: a reply cannot be kept.
+            LeaseLost: another process reads the table.
             PosologyError: the plan failed.
         """
         order = progress.now
-        plan = await to_thread.run_sync(self.tables.plan, order)
-        wanted, settings = plan.wanted(), self.settings
+        content = await self.tables.plan(order)
+        progress.plan = len(content)
+        plan = await to_thread.run_sync(Plan.read, content)
+        wanted = plan.wanted()
         terms = plan.terms(
-            order.tenant, settings=settings, models=self.models, redis=settings.redis
+            order.tenant,
+            # of the request that continued the table
+            cap=order.cap_usd,
+            settings=self.settings,
+            models=self.models,
+            redis=self.redis,
         )
         error: TableFailure | None = None
-        with open_run(self.tables.run(order)) as file:
-            paid, quote = await prepare(terms, order.model, lambda _: wanted.plan(file))
-            progress.tick(order.documents - len(paid.todo) - order.done)
-            try:
-                if not self.tables.is_cancelled(order):
-                    work = partial(buy, terms, paid, progress.tick)
-                    await self._until_cancelled(progress, file, work)
-            except Exception as fault:
-                if _waits(fault):
-                    raise
-                # the replies before it make a table
-                error = _failure(fault, order.id)
-            progress.now = progress.now.model_copy(update={"spent_usd": file.content.spent})
-            estimate = wanted.estimate(quote, len(paid.todo))
-            return await wanted.conclude(file, estimate, self.models.judge), error
+        replies = await self.tables.replies(order.tenant, order.id, lease)
+        progress.spent = lambda: replies.content.spent
+        paid, quote = await prepare(terms, order.model, lambda _: wanted.plan(replies))
+        progress.tick(order.documents - len(paid.todo) - order.done)
+        try:
+            await _while_held(lease, partial(buy, terms, paid, progress.tick))
+        except Exception as fault:
+            if _waits(fault) or isinstance(fault, LeaseLost):
+                raise
+            # the replies before it make a table
+            error = _failure(fault, order.id)
+        estimate = wanted.estimate(quote, len(paid.todo))
+        return await wanted.conclude(replies, estimate, self.models.judge), error
 
-    async def _until_cancelled(
-        self, progress: _Progress, file: RunFile, work: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Work until the table is cancelled, and record the progress meanwhile. Calls in progress are paid for."""
-        raised: list[Exception] = []
-
-        async def watch() -> None:
-            while not self.tables.is_cancelled(progress.now):
-                now = progress.now.model_copy(update={"spent_usd": file.content.spent})
-                if now != progress.saved:
-                    progress.now = progress.saved = now
-                    # the next look tries again
-                    with suppress(OSError):
-                        self.tables.save(now)
-                await anyio.sleep(_LOOK)
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            try:
-                await work()
-            except Exception as error:  # noqa: BLE001 - raised below, out of the group's wrapping
-                raised.append(error)
-            group.cancel_scope.cancel()
-        if raised:
-            raise raised[0]
-
-    def _wait(self, order: TableOrder, runs: int) -> None:
-        with suppress(OSError):
-            self.tables.save(order.model_copy(update={"state": TableState.WAITING, "runs": runs}))
-
-    def _end(
-        self, order: TableOrder, error: TableFailure | None, out: TableOutput | None = None
+    async def _end(
+        self,
+        progress: _Progress,
+        lease: Lease,
+        error: TableFailure | None,
+        out: TableOutput | None = None,
     ) -> None:
         state = TableState.SUCCEEDED if error is None else TableState.FAILED
-        if self.tables.is_cancelled(order):
+        if lease.standing == "cancelling":
             state, error = TableState.CANCELLED, None
-        found: dict[str, int] = {}
+        order, size, found = progress.order(), progress.plan, dict[str, int]()
         if out is not None:
             cells = [cell for row in out.rows if row.error is None for cell in row.cells]
             found = {"cells": len(cells), "values": sum(one.value is not None for one in cells)}
-        ended = order.model_copy(
+            size = (size or 0) + await self.tables.save(order, out)
+        ended = progress.now = order.model_copy(
             update={"state": state, "ended": datetime.now(UTC), "error": error, **found}
         )
-        self.tables.end(ended, out)
+        complete = state is TableState.SUCCEEDED and is_complete(out)
+        await lease.finish(state.value, size=size, drop_rows=complete)
         note(
             "table ended",
             logging.INFO if error is None else logging.WARNING,
@@ -254,20 +245,44 @@ class TableReader:
         )
 
 
+async def _while_held(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
+    """Work until the table is cancelled. Calls in progress are paid for.
+
+    Raises:
+        LeaseLost: another process reads the table.
+    """
+    raised: list[Exception] = []
+
+    async def watch() -> None:
+        await lease.ends.wait()
+        group.cancel_scope.cancel()
+
+    if lease.standing == "held":
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - raised below, out of the group's wrapping
+                raised.append(error)
+            group.cancel_scope.cancel()
+    if lease.standing == "lost":
+        raise LeaseLost(lease.claim.name)
+    if raised:
+        raise raised[0]
+
+
 def _waits(error: Exception) -> bool:
     """Return whether a table waits for an error to be mended: Redis is out of reach, or the disk cannot be written."""
-    if isinstance(error, BadFile):
-        return isinstance(error.__cause__, OSError) and error.__cause__.errno in STORAGE
     if isinstance(error, OSError):
         return error.errno in STORAGE
-    return isinstance(error, StoreUnavailable)
+    return isinstance(error, StoreUnavailable | IndexFault)
 
 
 def _failure(error: Exception, table: str) -> TableFailure:
     """Return an error for its tenant: faults of the service may name hosts, files or variables."""
     known = isinstance(error, PosologyError)
     kind = type(error).__name__ if known else "Defect"
-    ours = isinstance(error, BadFile | ConfigurationError)
+    ours = isinstance(error, ConfigurationError)
     if known and (not ours or isinstance(error, UnknownModel | UnpricedModel)):
         return TableFailure(type=kind, message=public(str(error))[:_REASON])
     _log.error("table failed", exc_info=error, extra={"fields": {"table": table}})
@@ -279,8 +294,19 @@ class _Progress:
     """How far a table is."""
 
     now: TableOrder
-    #: as it was recorded last
-    saved: TableOrder | None = None
+    #: bytes of its plan; ``None``: it was not read
+    plan: int | None = None
+    #: returns the dollars spent so far; ``None``: as the record says
+    spent: Callable[[], Decimal] | None = None
+
+    def order(self) -> TableOrder:
+        """Return the record as it is now."""
+        spent = self.now.spent_usd if self.spent is None else self.spent()
+        return self.now.model_copy(update={"spent_usd": spent})
+
+    def record(self) -> str:
+        """Return the record as JSON."""
+        return self.order().model_dump_json()
 
     def tick(self, more: int) -> None:
         """Add documents that were read."""

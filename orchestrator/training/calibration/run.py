@@ -106,18 +106,18 @@ async def calibrate(
         or row.index != index
     ]
 
-    async def work(one: Example) -> None:
-        found = await service.search(one.query, k=wanted.k, mode=wanted.mode, spend=spend)
-        file.write(_observed(one, found, wanted.k, held))
+    async def work(example: Example) -> None:
+        found = await service.search(example.query, k=wanted.k, mode=wanted.mode, spend=spend)
+        file.write(_observed(example, found, wanted.k, held))
         tick(1)
 
     await map_concurrently(work, todo, limit=_AT_ONCE)
     rows, left_out = [], {bad.line: bad.reason for bad in wanted.examples.bad}
     left_out |= {one.line: NO_GOLD for one in wanted.examples.good if one not in wanted.asked}
-    for one in wanted.asked:
-        row = file.content.observed[_digest(one), order, wanted.k]
+    for example in wanted.asked:
+        row = file.content.observed[_digest(example), order, wanted.k]
         if int(row.features["preflight.passages"]) <= SPOTLIGHT:
-            left_out[one.line] = FEW
+            left_out[example.line] = FEW
     asked = {_digest(one) for one in wanted.asked if one.line not in left_out}
     rows = [
         row
@@ -138,21 +138,23 @@ def _digest(example: Example) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def _observed(example: Example, found: Retrieval, k: int, held: str | None) -> Observed:
-    shown = [one.passage.id for one in found.passages]
+def _observed(example: Example, retrieval: Retrieval, k: int, held: str | None) -> Observed:
+    shown = [one.passage.id for one in retrieval.passages]
     absent = None if held is not None else not example.gold & set(shown)
     issue = (
-        disagrees(found, held) if held is not None else not example.gold & set(shown[:SPOTLIGHT])
+        disagrees(retrieval, held)
+        if held is not None
+        else not example.gold & set(shown[:SPOTLIGHT])
     )
     return Observed(
         digest=_digest(example),
-        order=found.order or "",
+        order=retrieval.order or "",
         k=k,
-        index=found.index_version,
+        index=retrieval.index_version,
         held=held,
         issue=issue,
         absent=absent,
-        features=observe(found),
+        features=observe(retrieval),
     )
 
 

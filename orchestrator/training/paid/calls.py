@@ -76,7 +76,7 @@ class Buyer:
     """
 
     def __init__(
-        self, purchase: Purchase, *, spent: Decimal, failed: Callable[[Failed], None]
+        self, purchase: Purchase, *, spent: Decimal, failed: Callable[[Failed], Awaitable[None]]
     ) -> None:
         self._purchase = purchase
         self._failed = failed
@@ -98,7 +98,7 @@ class Buyer:
         except BaseException as error:
             # includes interruptions: sent attempts are paid for
             if account.attempts:
-                self._failed(
+                await self._failed(
                     Failed(
                         call=call_key(call),
                         error=type(error).__name__,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -64,13 +64,13 @@ class BatchBuyer:
         journal: JournalFile,
         *,
         spent: Decimal,
-        failed: Callable[[Failed], None],
+        failed: Callable[[Failed], Awaitable[None]],
         kept: Callable[[str], bool],
     ) -> None:
         # earlier reservations may be charged in full
         before = spent + journal.content.reserved
         cap = None if purchase.cap is None else max(Decimal(0), purchase.cap - before)
-        self._records = RunRecords(purchase.ledger, journal, cap=cap, kept=kept)
+        self._records = RunRecords(purchase.ledger, journal, cap=cap, is_kept=kept)
         self._lane = Collector(
             self._records, lambda _: terms.endpoint, terms.prices, terms.options, raises=_FINAL
         )
@@ -106,7 +106,7 @@ class BatchBuyer:
         except Exception as error:
             cost = sum((reply.cost for reply in asked), Decimal(0))
             if cost or any(reply.tries for reply in asked):
-                self._failed(_failure(call, error, cost))
+                await self._failed(_failure(call, error, cost))
                 _keep(asked)
             raise
         # the caller keeps the reply before anything else runs

@@ -72,7 +72,7 @@ class RunRecords(BatchRecords):
         ledger: of the tenant.
         journal: of the run's batches.
         cap: dollars that all calls of this object may cost; ``None``: only the tenant's limits apply.
-        kept: whether the run's file has the reply to a call, by its digest.
+        is_kept: whether the run's file has the reply to a call, by its digest.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RunRecords(BatchRecords):
         journal: JournalFile,
         *,
         cap: Decimal | None,
-        kept: Callable[[str], bool],
+        is_kept: Callable[[str], bool],
     ) -> None:
         self.tenant = ledger.tenant
         self._ledger = ledger
@@ -98,7 +98,7 @@ class RunRecords(BatchRecords):
         self._send_at = 0.0
         for sent in self._sent.values():
             for entry in sent.attempts.values():
-                self.replies.setdefault(entry["key"], Reply(kept=kept(entry["key"])))
+                self.replies.setdefault(entry["key"], Reply(kept=is_kept(entry["key"])))
 
     @property
     def _sent(self) -> dict[str, Journaled]:
@@ -199,13 +199,13 @@ class RunRecords(BatchRecords):
 
     async def due(self, *, seconds: float) -> Sequence[Sent]:
         """See :meth:`~orchestrator.lane.records.BatchRecords.due`. A batch is left alone while replies that were read are not kept."""
-        now, found = time.monotonic(), list[Sent]()
+        now, batches = time.monotonic(), list[Sent]()
         for name, sent in self._sent.items():
             read = sent.attempts.keys() <= self._read
             if (read and not self._kept(sent)) or now < self._due.get(name, 0.0):
                 continue
             self._due[name] = now + seconds
-            found.append(
+            batches.append(
                 Sent(
                     id=name,
                     provider=parse(sent.planned.model).provider,
@@ -217,7 +217,7 @@ class RunRecords(BatchRecords):
                     cancelling=False,
                 )
             )
-        return found
+        return batches
 
     async def rows(self, batch: str) -> Mapping[str, Entry]:
         """See :meth:`~orchestrator.lane.records.BatchRecords.rows`. Those that an earlier process settled are read again."""

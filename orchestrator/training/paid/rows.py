@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import BinaryIO, Generic, Literal, TypeVar
+from typing import BinaryIO, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -76,6 +76,7 @@ class Paid:
 
 
 _Content = TypeVar("_Content")
+_Content_co = TypeVar("_Content_co", covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +91,28 @@ class Format(Generic[_Content]):
     add: Callable[[_Content, Row], None]
     #: error message for files of another kind
     mismatch: str
+
+
+class Rows(Protocol[_Content_co]):
+    """Rows of a paid run, in a file or elsewhere."""
+
+    @property
+    def content(self) -> _Content_co:
+        """All rows so far."""
+        ...
+
+    @property
+    def path(self) -> Path | None:
+        """The file, beside which batches have their journal; ``None``: the rows are elsewhere."""
+        ...
+
+    async def keep(self, *rows: Row) -> None:
+        """Append rows: they outlive the machine when this returns, also to a caller that is cancelled meanwhile.
+
+        Raises:
+            Exception: they cannot be written any more.
+        """
+        ...
 
 
 class RowFile(Generic[_Content]):
@@ -123,6 +146,14 @@ class RowFile(Generic[_Content]):
             raise BadFile(error.strerror or str(error), path=str(self.path)) from error
         for row in rows:
             self._form.add(self.content, row)
+
+    async def keep(self, *rows: Row) -> None:
+        """See :class:`Rows`; nothing else runs meanwhile.
+
+        Raises:
+            BadFile: as for :meth:`write`.
+        """
+        self.write(*rows)
 
 
 def make_folder(path: Path) -> None:

@@ -17,16 +17,15 @@ from orchestrator.models import Models
 from orchestrator.question.estimates.costs import Dollars
 from orchestrator.service import open_connections
 from orchestrator.settings import Settings
-from orchestrator.spending import balance_fields
+from orchestrator.spending import balance_outputs
 from orchestrator.training.forms import RunTier
 from orchestrator.training.paid.calls import Buyer, Buys, Purchase, buy_all
 from orchestrator.training.paid.journal import journal_path, open_journal
 from orchestrator.training.paid.lane import BatchBuyer, LaneTerms
-from orchestrator.training.paid.rows import Paid, Row, RowFile
+from orchestrator.training.paid.rows import Paid, Row, Rows
 from posology.errors import InputError
 from posology.llm.models.families import check_lane
 from posology.llm.providers.places import MOST
-from posology.published.money import BalanceOutput
 from posology.types import Balance, Tier
 
 #: items that wait for a provider's batches at the same time
@@ -93,9 +92,7 @@ class Quote:
             "worst_usd": self.costs.dollars.worst,
             "spent_usd": self.spent,
             "cap_usd": self.terms.cap,
-            "balances": tuple(
-                BalanceOutput(**balance_fields(self.terms.tenant, one)) for one in self.balances
-            ),
+            "balances": balance_outputs(self.terms.tenant, self.balances),
         }
 
 
@@ -108,7 +105,7 @@ class PaidRun(ABC, Generic[_Content, _Item]):
         model: ``provider:name`` of all calls.
     """
 
-    def __init__(self, file: RowFile[_Content], todo: Sequence[_Item], *, model: str) -> None:
+    def __init__(self, file: Rows[_Content], todo: Sequence[_Item], *, model: str) -> None:
         self.file = file
         self.todo = todo
         #: ``provider:name`` of all calls
@@ -132,7 +129,7 @@ class PaidRun(ABC, Generic[_Content, _Item]):
 
     @abstractmethod
     async def ask(self, item: _Item, buyer: Buys) -> None:
-        """Make the calls of an item and write each reply to the file, before anything else is awaited.
+        """Make the calls of an item and keep each reply before anything else is awaited.
 
         Raises:
             PosologyError: a call failed.
@@ -155,12 +152,13 @@ class PaidRun(ABC, Generic[_Content, _Item]):
             PosologyError: an error that concerns all calls, such as a spent budget. Calls in progress have ended,
                 and their replies are in the file.
         """
-        self.file.write(*self.begin())
-        spent, failed = self.file.content.spent, self.file.write
+        await self.file.keep(*self.begin())
+        spent, failed = self.file.content.spent, self.file.keep
         if lane is None:
             buyer = Buyer(purchase, spent=spent, failed=failed)
             await self._buy(buyer, purchase.at_once, tick)
             return
+        assert self.file.path is not None, "batches need a file"
         with open_journal(self.file.path) as journal:
             batches = BatchBuyer(
                 purchase, lane, journal, spent=spent, failed=failed, kept=self.kept
@@ -225,12 +223,14 @@ async def buy(terms: Terms, run: PaidRun[Any, Any], tick: Callable[[int], None])
         await run.buy(purchase, tick, _lane(terms, connections, run.model))
 
 
-def check_journal(run: Path, tier: RunTier) -> None:
+def check_journal(run: Path | None, tier: RunTier) -> None:
     """Check that a run whose batches are at a provider goes on in batches.
 
     Raises:
         InputError: it does not: its calls would be paid for twice.
     """
+    if run is None:
+        return
     path = journal_path(run)
     if tier != "batch" and path.exists():
         raise InputError(

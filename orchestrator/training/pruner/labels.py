@@ -105,7 +105,7 @@ class Labelling(PaidRun[Labels, tuple[str, Pair]]):
         key, pair = item
         bought = await buyer(pair.call(self._request))
         sentences = lines(pair.excerpt)
-        self.file.write(
+        await self.file.keep(
             Labelled(
                 call=key,
                 passage=pair.excerpt.passage.id,
@@ -149,7 +149,7 @@ class Wanted:
             return [Pair(query=query, excerpt=one) for one in chunks if one is not None]
 
         good = self.examples.good
-        found = await map_concurrently(pairs_of, [one.query for one in good], limit=_AT_ONCE)
+        by_question = await map_concurrently(pairs_of, [one.query for one in good], limit=_AT_ONCE)
         begin = Begin(
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             model=request.model,
@@ -159,8 +159,8 @@ class Wanted:
             embedder=index.meta.embedder,
             prompt=digests(["label"])["label"],
         )
-        pairs = {call_key(pair.call(request)): pair for some in found for pair in some}
-        without = tuple(one.line for one, some in zip(good, found, strict=True) if not some)
+        pairs = {call_key(pair.call(request)): pair for some in by_question for pair in some}
+        without = tuple(one.line for one, some in zip(good, by_question, strict=True) if not some)
         return Labelling(file, pairs, request, begin, without)
 
 

@@ -123,7 +123,7 @@ def read_examples(path: Path) -> list[Example]:
         content = path.read_bytes()
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(path)) from None
-    found: dict[tuple[str, str, tuple[str, ...]], Example] = {}
+    examples: dict[tuple[str, str, tuple[str, ...]], Example] = {}
     for number, row in enumerate(parse_rows(content, path, _FORMAT).rows, 1):
         if row.relevant is None:
             continue
@@ -134,9 +134,9 @@ def read_examples(path: Path) -> list[Example]:
             example = cleaned(example)
         except ValueError as error:
             raise BadFile(f"label {number}: {error}", path=str(path)) from None
-        found[example.question, example.title, example.sentences] = example
-    if not found:
+        examples[example.question, example.title, example.sentences] = example
+    if not examples:
         raise InputError(
             f"{path} has no usable label (every 'relevant' is null or the file is empty)."
         )
-    return list(found.values())
+    return list(examples.values())

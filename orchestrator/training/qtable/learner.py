@@ -237,12 +237,12 @@ def tabulate(lessons: Sequence[Lesson], empty: QTable) -> QTable:
 
 
 def learn(
-    found: Taught, begin: Begin | None, recipe: Recipe, actions: Sequence[float] | None = None
+    graded: Taught, begin: Begin | None, recipe: Recipe, actions: Sequence[float] | None = None
 ) -> QTable:
     """Compute the states, then the values (algorithm 1).
 
     Args:
-        found: graded answers.
+        graded: answers of a run.
         begin: how the questions were asked; ``None``: none was asked.
         recipe: how the table is computed.
         actions: of the table; ``None``: all explored ones.
@@ -250,23 +250,23 @@ def learn(
     Raises:
         InputError: no question has grades, or an action was not explored.
     """
-    if begin is None or not found.lessons:
+    if begin is None or not graded.lessons:
         raise InputError(
             "no question was answered from its whole context, so there is no table to compute."
         )
-    kept = tuple(sorted(set(actions or found.actions)))
-    if unknown := [keep for keep in kept if keep not in found.actions]:
-        explored = ", ".join(f"{keep:g}" for keep in found.actions)
+    shares = tuple(sorted(set(actions or graded.actions)))
+    if unknown := [keep for keep in shares if keep not in graded.actions]:
+        explored = ", ".join(f"{keep:g}" for keep in graded.actions)
         raise InputError(
             f"--actions must be among the explored shares {explored} (got {unknown[0]:g})."
         )
-    vectors = np.stack([lesson.state(recipe.kind) for lesson in found.lessons])
+    vectors = np.stack([lesson.state(recipe.kind) for lesson in graded.lessons])
     places = centroids(vectors, states_of(len(vectors), recipe.states), recipe.seed)
-    shape = (len(places), len(kept))
+    shape = (len(places), len(shares))
     empty = QTable(
         kind=recipe.kind,
         centroids=places,
-        actions=kept,
+        actions=shares,
         q=np.full(shape, np.nan),
         visits=np.zeros(shape, np.int64),
         alpha=recipe.alpha,
@@ -275,9 +275,9 @@ def learn(
         model=begin.model,
         k=begin.k,
         prompts=begin.prompts,
-        data=found.data,
+        data=graded.data,
         least_visits=recipe.least_visits,
         fallback=recipe.fallback,
         created=datetime.now(UTC).replace(microsecond=0),
     )
-    return tabulate(found.lessons, empty)
+    return tabulate(graded.lessons, empty)

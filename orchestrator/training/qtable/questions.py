@@ -155,8 +155,8 @@ def _gold(data: dict[str, Any]) -> frozenset[str]:
 
 
 def _distinct(found: Sequence[str]) -> tuple[str, ...]:
-    kept = tuple(dict.fromkeys(one.strip() for one in found))
-    for one in kept:
+    answers = tuple(dict.fromkeys(one.strip() for one in found))
+    for one in answers:
         if not one:
             raise InvalidQuery("an answer must not be empty", field="answers")
         if len(one) > MAX_REFERENCE:
@@ -168,4 +168,4 @@ def _distinct(found: Sequence[str]) -> tuple[str, ...]:
             one.encode()
         except UnicodeEncodeError:
             raise InvalidQuery("an answer is not valid Unicode", field="answers") from None
-    return kept
+    return answers

@@ -69,18 +69,18 @@ def containment(said: str, reference: str) -> float:
 SCORES: Mapping[str, Score] = MappingProxyType({"rouge1": rouge1, "containment": containment})
 
 
-def quality(said: Said, references: Sequence[Said], score: str) -> float:
+def quality(answer: Said, references: Sequence[Said], score: str) -> float:
     """Return the quality of an answer compared with its nearest reference, 0 to 1.
 
     A refusal scores 0, unless the reference is a refusal. If the reference is a verdict, only the answer's verdict
     counts.
 
     Args:
-        said: the answer.
+        answer: that is scored.
         references: at least one.
         score: one of :data:`SCORES`.
     """
-    return max(_against(said, reference, SCORES[score]) for reference in references)
+    return max(_against(answer, reference, SCORES[score]) for reference in references)
 
 
 def _against(said: Said, reference: Said, score: Score) -> float:

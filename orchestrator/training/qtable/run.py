@@ -125,7 +125,7 @@ class Exploration(PaidRun[Explored, Missing]):
         reply = Said.by(
             read_reply(call.query, bought.completion, call.excerpts, strategy=call.strategy)
         )
-        self.file.write(
+        await self.file.keep(
             Replied(
                 call=key,
                 text=reply.text,
@@ -269,10 +269,10 @@ def left_out(reasons: Mapping[int, str]) -> tuple[LeftOut, ...]:
 
 def _explored(lessons: Iterable[Lesson]) -> tuple[ExploredOutput, ...]:
     """Return the means of each action, the smallest share first."""
-    found: dict[float, list[tuple[float, float]]] = {}
+    grades: dict[float, list[tuple[float, float]]] = {}
     for lesson in lessons:
         for grade in lesson.grades:
-            found.setdefault(grade.keep, []).append((grade.tau, grade.r))
+            grades.setdefault(grade.keep, []).append((grade.tau, grade.r))
     return tuple(
         ExploredOutput(
             keep=keep,
@@ -280,5 +280,5 @@ def _explored(lessons: Iterable[Lesson]) -> tuple[ExploredOutput, ...]:
             tokens=sum(tau for tau, _ in pairs) / len(pairs),
             quality=sum(r for _, r in pairs) / len(pairs),
         )
-        for keep, pairs in sorted(found.items())
+        for keep, pairs in sorted(grades.items())
     )

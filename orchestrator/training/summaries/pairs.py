@@ -78,7 +78,7 @@ def read_pairs(path: Path) -> Pairs:
         content = path.read_bytes()
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(path)) from None
-    found: dict[Split, list[Pair]] = {"train": [], "validation": [], "test": []}
+    by_split: dict[Split, list[Pair]] = {"train": [], "validation": [], "test": []}
     shares = set()
     for number, line in enumerate(content.splitlines(), 1):
         try:
@@ -86,18 +86,18 @@ def read_pairs(path: Path) -> Pairs:
         except ValidationError:
             reason = "not a row of a data set of `posology compressor dataset`"
             raise BadFile(reason, path=str(path), line=number) from None
-        found[pair.split].append(pair)
+        by_split[pair.split].append(pair)
         shares.add(pair.share)
     if len(shares) != 1:
         raise InputError(
             f"{path} must have rows of exactly one compression ratio (got {len(shares)})."
         )
-    if not found["train"] or not found["validation"]:
+    if not by_split["train"] or not by_split["validation"]:
         raise InputError(f"{path} must have rows of both splits train and validation.")
     return Pairs(
         share=shares.pop(),
-        train=tuple(found["train"]),
-        validation=tuple(found["validation"]),
-        test=tuple(found["test"]),
+        train=tuple(by_split["train"]),
+        validation=tuple(by_split["validation"]),
+        test=tuple(by_split["test"]),
         digest=hashlib.sha256(content).hexdigest()[:16],
     )

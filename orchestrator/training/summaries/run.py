@@ -89,7 +89,7 @@ class Shortening(PaidRun[Replies, Passage]):
             return _completion(known)
         bought = await buyer(call)
         completion = bought.completion
-        self.file.write(
+        await self.file.keep(
             Replied(
                 call=key,
                 passage=passage.id,
@@ -172,19 +172,19 @@ async def conclude(
     Raises:
         BadFile: the data set cannot be written.
     """
-    found: list[Shortened] = []
+    summaries: list[Shortened] = []
     left_out: list[LeftOutPassage] = []
     for passage in wanted.drawn.passages:
         one = await recalled(wanted.shortener, passage, run)
         if one is None:
             left_out.append(LeftOutPassage(id=passage.id, reason="failed", rounds=0))
         elif one.ending is Ending.FITS:
-            found.append(one)
+            summaries.append(one)
         else:
             left_out.append(
                 LeftOutPassage(id=passage.id, reason=str(one.ending), rounds=one.rounds)
             )
-    pairs = pairs_of(found, wanted.shortener, seed=wanted.wish.seed)
+    pairs = pairs_of(summaries, wanted.shortener, seed=wanted.wish.seed)
     write_pairs(pairs, out)
     return output(wanted, run, estimate, pairs=pairs, left_out=left_out, out=str(out))
 

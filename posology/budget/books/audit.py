@@ -137,12 +137,12 @@ class Auditor:
         )
         fold = look.fold
         orphans, strangers = fold.open.keys() - open_.keys(), open_.keys() - fold.open.keys()
-        compared, found, totals = 0, list[Compared](), Counter[str]()
+        compared, differences, totals = 0, list[Compared](), Counter[str]()
         async with aclosing(look.all(money)) as pages:
             async for some in pages:
                 compared += len(some)
                 wrong = [one for one in some if not one.right]
-                found += wrong
+                differences += wrong
                 if wrong and mend is not None:
                     await self._mend(wrong, look)
                     mend += wrong
@@ -154,7 +154,7 @@ class Auditor:
             archived=int(base.get("entries", 0)),
             place=fold.place,
             counters=compared,
-            differences=tuple(found),
+            differences=tuple(differences),
             open=len(open_),
             open_nano=sum(int(json.loads(raw)["nano"]) for raw in open_.values()),
             unknown=totals["unknown"],

@@ -318,19 +318,19 @@ class Mirror:
 def row(entry: Entry, tenant: str) -> dict[str, Any]:
     """Return the row of an entry: a value for each of :data:`COLUMNS`."""
     ms, seq = order(entry.place)
-    found: dict[str, Any] = dict.fromkeys(COLUMNS)
+    values: dict[str, Any] = dict.fromkeys(COLUMNS)
     if entry.charged is None:
-        found |= {
+        values |= {
             "at": at(entry.fields["at"]), "day": entry.day, "job": entry.job,
             "attempt_id": entry.attempt, "kind": entry.kind, "reserved_usd": dollars(entry.reserved),
         }  # fmt: skip
     else:
-        found |= asdict(closed(entry, tenant))
-    found |= {
+        values |= asdict(closed(entry, tenant))
+    values |= {
         "tenant": tenant, "ms": ms, "seq": seq, "reserved_change_usd": dollars(entry.reserved),
         "spent_change_usd": dollars(entry.spent), "fields": json.dumps(dict(entry.fields)),
     }  # fmt: skip
-    return {name: _storable(value) for name, value in found.items()}
+    return {name: _storable(value) for name, value in values.items()}
 
 
 def _storable(value: object) -> object:

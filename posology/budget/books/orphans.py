@@ -126,19 +126,19 @@ class Orphans:
             return [], {}
         with translated(self._url):
             seconds, _ = await self._redis.time()
-        until, found = (int(seconds) - age) * 1000, dict[str, Orphan]()
+        until, orphans = (int(seconds) - age) * 1000, dict[str, Orphan]()
         async for entry in self._entries():
             if entry.kind == "reserve" and entry.attempt in wanted:
-                found[entry.attempt] = Orphan(
+                orphans[entry.attempt] = Orphan(
                     attempt=entry.attempt,
                     job=entry.job,
                     day=entry.day,
                     nano=entry.reserved,
                     at=int(entry.fields["at"]),
                 )
-        kept = {attempt: Kept.ARCHIVED for attempt in sorted(wanted) if attempt not in found}
-        kept |= {orphan.attempt: Kept.YOUNG for orphan in found.values() if orphan.at > until}
-        return [orphan for orphan in found.values() if orphan.attempt not in kept], kept
+        kept = {attempt: Kept.ARCHIVED for attempt in sorted(wanted) if attempt not in orphans}
+        kept |= {orphan.attempt: Kept.YOUNG for orphan in orphans.values() if orphan.at > until}
+        return [orphan for orphan in orphans.values() if orphan.attempt not in kept], kept
 
     async def _entries(self) -> AsyncIterator[Entry]:
         """Yield the entries of the archive, as far as it was given, and of the ledger."""

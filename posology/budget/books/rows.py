@@ -89,18 +89,18 @@ _BUCKETS = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output",
 
 def closed(entry: Entry, tenant: str) -> AttemptRow:
     """Return the row of an ended attempt, from its last entry."""
-    found = entry.fields
-    charged = dollars(found["charged"])
-    told = json.loads(found["entry"])
+    values = entry.fields
+    charged = dollars(values["charged"])
+    told = json.loads(values["entry"])
     return AttemptRow(
-        at=at(found["at"]),
+        at=at(values["at"]),
         kind=entry.kind,
-        reserved_usd=dollars(found["bound"]),
+        reserved_usd=dollars(values["bound"]),
         cost_usd=charged if entry.known else None,
         charged_usd=charged,
         known=entry.known,
-        outcome=found["outcome"],
-        **_shared(entry.attempt, found, told, tenant),
+        outcome=values["outcome"],
+        **_shared(entry.attempt, values, told, tenant),
     )
 
 
@@ -126,24 +126,24 @@ def under_way(attempt: str, reservation: Mapping[str, Any], tenant: str) -> Atte
 
 
 def _shared(
-    attempt: str, found: Mapping[str, Any], told: Mapping[str, Any], tenant: str
+    attempt: str, values: Mapping[str, Any], told: Mapping[str, Any], tenant: str
 ) -> dict[str, Any]:
     usage = told.get("usage") or {}
     unit = told.get("unit")
     prompt = told.get("prompt") or {}
     return {
-        "day": found["day"],
+        "day": values["day"],
         "tenant": tenant,
-        "job": found["job"],
+        "job": values["job"],
         "unit": unit,
         "partition": _partition(unit),
         # a run's call gets its number at its end
         "call": told.get("call") or None,
         "attempt": told.get("attempt"),
         "attempt_id": attempt,
-        "stage": found["stage"],
-        "strategy": found["strategy"],
-        "model": found["model"],
+        "stage": values["stage"],
+        "strategy": values["strategy"],
+        "model": values["model"],
         "prompt": prompt.get("name"),
         "prompt_digest": prompt.get("digest"),
         **{name: usage.get(name) for name in _BUCKETS},

@@ -243,20 +243,20 @@ class MemoryLedger(Ledger):
             if mine.taken + n > mine.cap or theirs.behind(ticket, now):
                 self._queue.leave(ticket)
                 return ["busy", *_numbers(mine, now), theirs.enqueue(ticket, now)]
-        scopes, calls, said = self._scopes(n, now), self.limits.calls, None
+        scopes, calls, refusal = self._scopes(n, now), self.limits.calls, None
         under_way = sum(not held.batch for held in self._open.values())
         short = next((scope for scope in scopes if scope.taken + n > scope.cap), None)
         if short is not None:
-            said = _numbers(short, now)
+            refusal = _numbers(short, now)
         # what a provider does within a day keeps no connection
         elif calls is not None and not asked.batch and under_way >= calls:
-            said = ["calls", calls, 0, under_way, ""]
+            refusal = ["calls", calls, 0, under_way, ""]
         elif (calls is not None or scopes) and self._queue.behind(ticket, now):
-            said = ["turn", 0, 0, 0, ""]
-        if said is None:
+            refusal = ["turn", 0, 0, 0, ""]
+        if refusal is None:
             return None
         theirs.leave(ticket)
-        return ["busy", *said, self._queue.enqueue(ticket, now)]
+        return ["busy", *refusal, self._queue.enqueue(ticket, now)]
 
     def _scopes(self, n: int, now: int) -> list[_Scope]:
         """Return the tenant's scopes that limit an amount."""

@@ -83,7 +83,7 @@ class RedisLedger(Ledger):
             "ticket": asked.ticket,
             "lease": int(lease_of(opening, self._lease, self._floor) * 1000),
         } | ({"batch": True} if asked.batch else {})
-        said = await self._run(
+        reply = await self._run(
             "reserve",
             self._prefix,
             json.dumps(reservation),
@@ -92,11 +92,11 @@ class RedisLedger(Ledger):
             _RUN * 1000,
         )
         own_clock = self._clock is not None  # then the owner of the clock sweeps
-        if said[0] == "busy" and not own_clock and time.monotonic() - self._swept > _SWEEP:
+        if reply[0] == "busy" and not own_clock and time.monotonic() - self._swept > _SWEEP:
             # the headroom may be reserved by a process that is gone
             self._swept = time.monotonic()
             await self.sweep()
-        refuse(said, opening, self.tenant)
+        refuse(reply, opening, self.tenant)
 
     async def settle(self, attempt: Attempt) -> None:
         """See :meth:`Ledger.settle`."""
@@ -150,7 +150,7 @@ class RedisLedger(Ledger):
                     ["cap_nano", "spent_nano", "reserved_nano"],
                 )
                 caps, counters, own = await pipe.execute()
-        found = [
+        balances = [
             Balance(
                 scope=scope,
                 cap=_known(caps[i]),
@@ -161,7 +161,7 @@ class RedisLedger(Ledger):
             for i, scope in enumerate(WINDOWS)
         ]
         if job is not None:
-            found.append(
+            balances.append(
                 Balance(
                     scope=Scope.JOB,
                     cap=_known(own[0]),
@@ -169,7 +169,7 @@ class RedisLedger(Ledger):
                     reserved=_counted(own[2]),
                 )
             )
-        return tuple(found)
+        return tuple(balances)
 
     async def _now(self) -> datetime:
         if self._clock is not None:

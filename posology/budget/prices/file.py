@@ -171,8 +171,8 @@ class _Reader:
         self.known(entry, _MODEL_KEYS, key)
         if "input" not in entry:
             raise self.bad("missing", (*key, "input"))
-        said = {b: self.price(entry[b], (*key, b)) for b in _BUCKETS if b in entry}
-        steps = [_step(-1, said)]
+        prices = {b: self.price(entry[b], (*key, b)) for b in _BUCKETS if b in entry}
+        steps = [_step(-1, prices)]
         tiers = entry.get("tiers", [])
         if not isinstance(tiers, list):
             raise self.bad("write [[tiers]] tables", (*key, "tiers"))
@@ -185,8 +185,8 @@ class _Reader:
                 raise self.bad(
                     "write a number of tokens, larger than the tier's before", (*at, "above")
                 )
-            said = said | {b: self.price(tier[b], (*at, b)) for b in _BUCKETS if b in tier}
-            steps.append(_step(above, said))
+            prices = prices | {b: self.price(tier[b], (*at, b)) for b in _BUCKETS if b in tier}
+            steps.append(_step(above, prices))
         rates = Rates(steps=tuple(steps))
         shares = {
             name: self._share(entry[name], most, (*key, name))

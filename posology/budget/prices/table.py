@@ -209,7 +209,7 @@ def _request(listed: ModelPrice) -> Decimal:
     price = listed.requests_kcount
     if isinstance(price, TieredPrices):
         # no model has it; the most expensive is a bound
-        price = max(price.base, *(tier.price for tier in price.tiers))
+        price = max([price.base, *(tier.price for tier in price.tiers)])
     return (price or Decimal(0)) / 1_000
 
 

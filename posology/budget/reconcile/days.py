@@ -158,8 +158,8 @@ class Days:
         for (kind, their_day, served), cell in self._theirs.items():
             join(kind, served, cell, [their_day, None])
         base: dict[Measure, Number] = {}
-        for kind, one in sums[_ALL].items():
-            for c in self._compared(kind, one, {}):
+        for kind, total in sums[_ALL].items():
+            for c in self._compared(kind, total, {}):
                 base[c.measure] = max(size(c.ours), size(c.theirs))
         found = [self._group(place, sums[place], base) for place in sorted(sums, key=_order)]
         groups = [group for group in found if group.day is not None]

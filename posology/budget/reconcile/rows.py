@@ -103,8 +103,8 @@ def request(record: Record, provider: str, where: str, *, table: bool) -> Row:
     Raises:
         Bad: it cannot be read.
     """
-    found = record.request_id or record.id or record.client_id
-    if not found:
+    request_id = record.request_id or record.id or record.client_id
+    if not request_id:
         raise Bad("it has no id of the request")
     paid, rounding = record.paid(), record.rounding()
     exact = not table or rounding > Decimal(5).scaleb(-_DECIMALS - 1)
@@ -119,7 +119,7 @@ def request(record: Record, provider: str, where: str, *, table: bool) -> Row:
         model=model or None,
         figures=figures,
         rounding=Decimal(0) if exact else rounding,
-        id=found,
+        id=request_id,
         client_id=record.client_id or "",
         where=where,
     )

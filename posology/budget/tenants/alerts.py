@@ -41,7 +41,7 @@ async def near_limits(redis: Redis, url: str, names: Sequence[str]) -> list[Near
     Raises:
         StoreUnavailable: Redis is unreachable.
     """
-    found: list[NearLimit] = []
+    budgets: list[NearLimit] = []
     windows = [window(scope, day_of(datetime.now(UTC))) for scope in WINDOWS]
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
@@ -55,7 +55,7 @@ async def near_limits(redis: Redis, url: str, names: Sequence[str]) -> list[Near
             for scope, name, cap, spent in zip(WINDOWS, windows, caps, sums, strict=True):
                 most, now = dollars(cap or 0), dollars(spent or 0)
                 if most and now >= NEAR * most:
-                    found.append(
+                    budgets.append(
                         NearLimit(tenant=tenant, scope=scope, cap=most, spent=now, window=name)
                     )
-    return found
+    return budgets

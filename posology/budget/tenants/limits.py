@@ -104,7 +104,7 @@ def check(limits: Limits) -> None:
 
 def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
     """Return the fields of the record for some limits; an empty field: no limit."""
-    found = {}
+    record = {}
     for name in names:
         value = getattr(limits, name)
         if value is None:
@@ -115,24 +115,24 @@ def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
             text = "1" if value else ""
         else:
             text = str(nano(value) if name in MONEY else value)
-        found[COUNTS.get(name, name)] = text
-    return found
+        record[COUNTS.get(name, name)] = text
+    return record
 
 
 def read(record: Mapping[str, str]) -> Limits:
     """Return the limits of a record."""
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for name in FIELDS:
         text = record.get(COUNTS.get(name, name))
         if not text:
             continue
         if name == "models":
-            found[name] = tuple(text.strip("|").split("|"))
+            limits[name] = tuple(text.strip("|").split("|"))
         elif name == _PERMISSION:
-            found[name] = True
+            limits[name] = True
         else:
-            found[name] = dollars(text) if name in MONEY else int(text)
-    return Limits(**found)
+            limits[name] = dollars(text) if name in MONEY else int(text)
+    return Limits(**limits)
 
 
 def _sound(cap: object) -> bool:

@@ -245,9 +245,9 @@ def _bracketed(words: str) -> str:
 def formula(element: Element) -> str:
     """Return a formula on one line, or :data:`FORMULA`: its MathML, else its TeX source, and its other words."""
     if element.tag == "math":
-        found = render(element)
+        text = render(element)
     elif element.tag == "tex-math":
-        found = _tex(element.text or "")
+        text = _tex(element.text or "")
     else:
         out = Line()
         other = next((tag for tag in _FORMS[:2] if next(element.iter(tag), None) is not None), "")
@@ -258,9 +258,9 @@ def formula(element: Element) -> str:
             if child.tag != "label" and not (form and other not in ("", child.tag)):
                 _render(child, out, notes=True)
             out.add(child.tail)
-        found = out.text
-    found = _BLANKS.sub(" ", found).strip()
-    return found if found.strip(PICTURE + " ") else FORMULA
+        text = out.text
+    text = _BLANKS.sub(" ", text).strip()
+    return text if text.strip(PICTURE + " ") else FORMULA
 
 
 def _tex(source: str) -> str:

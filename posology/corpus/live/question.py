@@ -79,18 +79,18 @@ async def first_enough(tried: Sequence[str], search: Callable[[str], Awaitable[B
         search: searches for one.
     """
     best: Begun | None = None
-    said: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for query in tried:
         begun = await search(query)
-        said[query] = f"`{query}` finds {begun.found or 'nothing'}."
+        notes[query] = f"`{query}` finds {begun.found or 'nothing'}."
         if best is None or begun.found > best.found:
             best = begun
         if begun.found >= ENOUGH:
             break
     assert best is not None
     if best.found:
-        said.pop(best.query or "")
-    return best.model_copy(update={"notes": (*said.values(), *best.notes)})
+        notes.pop(best.query or "")
+    return best.model_copy(update={"notes": (*notes.values(), *best.notes)})
 
 
 def _terms(question: str) -> list[str]:

@@ -66,7 +66,7 @@ def _gutter(segments: Sequence[Segment]) -> float | None:
     for one in segments:
         begun[int((one.x0 - low) / _STEP)] += 1
         ended[min(bins, int((one.x1 - low) / _STEP) + 1)] += 1
-    best, found, left, right = 0.0, list[int](), 0, len(segments)
+    best, places, left, right = 0.0, list[int](), 0, len(segments)
     for place in range(bins):
         left += ended[place]
         right -= begun[place]
@@ -74,10 +74,10 @@ def _gutter(segments: Sequence[Segment]) -> float | None:
             continue
         score = min(left, right) - 0.25 * (len(segments) - left - right)
         if score > best:
-            best, found = score, [place]
-        elif score == best and found and found[-1] == place - 1:
-            found.append(place)
-    return low + _STEP * (sum(found) / len(found) + 0.5) if found else None
+            best, places = score, [place]
+        elif score == best and places and places[-1] == place - 1:
+            places.append(place)
+    return low + _STEP * (sum(places) / len(places) + 0.5) if places else None
 
 
 def _bands(segments: Sequence[Segment], gutter: float) -> Iterator[tuple[list[Segment], bool]]:

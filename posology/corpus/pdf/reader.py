@@ -105,18 +105,18 @@ def _pieces(found: Sequence[Block], known: Counter[str]) -> Iterator[Piece]:
     for block in paragraphs(found):
         if block.role is Role.HEADING:
             kept = [one for one in path if _rank(one) > _rank(block)]
-            for one in path:
-                if one in unused and one not in kept:
-                    yield _piece(one, known, None)
-                    unused.remove(one)
+            for heading in path:
+                if heading in unused and heading not in kept:
+                    yield _piece(heading, known, None)
+                    unused.remove(heading)
             path = [*kept, block]
             unused.append(block)
             continue
         unused.clear()
         section = _STEP.join(joined([line.text for line in one.lines], known)[0] for one in path)
         yield _piece(block, known, section or None)
-    for one in unused:
-        yield _piece(one, known, None)
+    for heading in unused:
+        yield _piece(heading, known, None)
 
 
 def _rank(heading: Block) -> tuple[float, bool, bool]:

@@ -48,7 +48,7 @@ class Segment:
 def segments(words: Sequence[Word]) -> list[Segment]:
     """Return the segments, by their baselines."""
     rows = _rows(words)
-    found = []
+    segmented = []
     for number, row in enumerate(rows):
         row.words.sort(key=lambda word: word.x0)
         gaps = [right.x0 - left.x1 for left, right in pairwise(row.words)]
@@ -60,7 +60,7 @@ def segments(words: Sequence[Word]) -> list[Segment]:
             ):
                 continue
             part = row.words[start:end]
-            found.append(
+            segmented.append(
                 Segment(
                     words=part,
                     row=number,
@@ -69,7 +69,7 @@ def segments(words: Sequence[Word]) -> list[Segment]:
                 )
             )
             start = end
-    return found
+    return segmented
 
 
 def _middle(values: list[float]) -> float:
@@ -87,7 +87,7 @@ def _parts(gaps: Sequence[float], i: int, size: float) -> bool:
 
 def _stretched(row: _Row, gaps: Sequence[float]) -> set[int]:
     """Return the gaps between the few words of justified lines of narrow columns: these are wide, but of one width."""
-    found: set[int] = set()
+    stretched: set[int] = set()
     start = 0
     for end in range(1, len(gaps) + 1):
         if end < len(gaps) and abs(gaps[end] - gaps[start]) <= _EXACT * row.size:
@@ -96,9 +96,9 @@ def _stretched(row: _Row, gaps: Sequence[float]) -> set[int]:
             # so are cells, which are mostly numbers
             words = (word.main.text for word in row.words[start : end + 1])
             if sum(len(text) > 1 and text[0].islower() for text in words) > 1:
-                found.update(range(start, end))
+                stretched.update(range(start, end))
         start = end
-    return found
+    return stretched
 
 
 @dataclass(slots=True)

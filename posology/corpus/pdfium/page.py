@@ -75,18 +75,18 @@ def _reply(page: Any, text: Any, size: int, drawings: Drawings) -> dict[str, Any
 def _pieces(chars: str, inks: Inks) -> Iterator[Piece]:
     """Yield words, those of several text objects in pieces."""
     end = 0
-    for found in _WORD.finditer(chars):
+    for word in _WORD.finditer(chars):
         # PDFium ends a line where a raised character begins
-        spaced = end == 0 or bool(chars[end : found.start()].strip("\r\n"))
-        start, end = found.span()
+        spaced = end == 0 or bool(chars[end : word.start()].strip("\r\n"))
+        start, end = word.span()
         ink = inks.of(start)
         if end - start == 1 or inks.of(end - 1) is ink:
-            yield inks.piece(ink, found[0], start, spaced=spaced)
+            yield inks.piece(ink, word[0], start, spaced=spaced)
             continue
         of = [inks.of(i) for i in range(start, end)]
         cuts = [0, *(i for i in range(1, len(of)) if of[i] is not of[i - 1]), len(of)]
         for first, last in pairwise(cuts):
-            some = found[0][first:last]
+            some = word[0][first:last]
             yield inks.piece(of[first], some, start + first, spaced=spaced and not first)
 
 

@@ -77,28 +77,28 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
     if number is None:
         return Parsed(reason=_no_number(citation))
     own = f"pmid:{number}"
-    found = citation.find("Article")
-    types = _texts(found, "PublicationTypeList/PublicationType")
-    uis = _attributes(found, "PublicationTypeList/PublicationType", "UI")
+    article = citation.find("Article")
+    types = _texts(article, "PublicationTypeList/PublicationType")
+    uis = _attributes(article, "PublicationTypeList/PublicationType", "UI")
     related = relations(citation, own, (*types, *uis))
-    if found is None:
+    if article is None:
         text, reason = "", "has no Article"
     else:
-        text, reason = _abstract(found, citation)
+        text, reason = _abstract(article, citation)
     # of itself, too: an earlier copy of the record, a full text or another collection's may be in an index
     warned = related.of_others + related.of_itself
     if not text:
         return Parsed(id=own, reason=reason, warned=warned)
-    assert found is not None
+    assert article is not None
     published = _published(
-        date_of(found.find("Journal/JournalIssue/PubDate")),
-        *(date_of(date) for date in found.iterfind("ArticleDate")),
+        date_of(article.find("Journal/JournalIssue/PubDate")),
+        *(date_of(date) for date in article.iterfind("ArticleDate")),
         data=data,
     )
     mesh = _texts(
         citation, "MeshHeadingList/MeshHeading/DescriptorName", "SupplMeshList/SupplMeshName"
     )
-    title = _title(found)
+    title = _title(article)
     passage = Passage(
         id=own,
         text=text,
@@ -106,8 +106,8 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
         pmid=number,
         journal=_first(
             citation.find("MedlineJournalInfo/MedlineTA"),
-            found.find("Journal/ISOAbbreviation"),
-            found.find("Journal/Title"),
+            article.find("Journal/ISOAbbreviation"),
+            article.find("Journal/Title"),
         ),
         year=None if published is None else published.year,
         published=None if published is None else str(published),
@@ -117,12 +117,12 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
         retracted=related.retracted or says_retracted(title),
         concern=related.concern,
         source=SOURCE,
-        doi=_doi(_valid_locations(found), _identifiers(data, "doi")),
+        doi=_doi(_valid_locations(article), _identifiers(data, "doi")),
         pmcid=_pmcid(_identifiers(data, "pmc", "pmcid"), _texts(citation, "OtherID")),
-        languages=_languages(found),
-        trials=trials(found),
+        languages=_languages(article),
+        trials=trials(article),
         same_work=related.same_work,
-        authors=_authors(found.iterfind("AuthorList/Author")),
+        authors=_authors(article.iterfind("AuthorList/Author")),
     )
     return Parsed(
         id=own, passage=passage, warned=warned, remarks=tuple(remarks(f"{title}\n{text}"))

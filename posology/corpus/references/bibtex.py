@@ -226,11 +226,11 @@ def _value(field: Field | String, strings: _Strings, depth: int = 0, *, raw: boo
     parts: list[str] = []
     at = size = 0
     while True:
-        found = _PART.match(value, at)
-        if found is None:
+        match = _PART.match(value, at)
+        if match is None:
             raise _NotValue(f"{field.key}: a comma, brace or quote is missing")
-        at = found.end()
-        if name := found["name"]:
+        at = match.end()
+        if name := match["name"]:
             known = strings.value(name.lower(), depth)
             if known is None:
                 # months, and journals that a style knows
@@ -240,7 +240,7 @@ def _value(field: Field | String, strings: _Strings, depth: int = 0, *, raw: boo
             else:
                 parts.append(known)
         else:
-            end = _end(value, at, quoted=found["open"] == '"')
+            end = _end(value, at, quoted=match["open"] == '"')
             parts.append(value[at : end - 1])
             at = end
         size += len(parts[-1])

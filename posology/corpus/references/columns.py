@@ -108,18 +108,18 @@ class Columns:
             InputError: a text has no ``=``, its field is unknown, or a field is named twice.
         """
         named: dict[str, str] = {}
-        for one in given:
-            name, equals, column = (part.strip() for part in one.partition("="))
+        for text in given:
+            name, equals, column = (part.strip() for part in text.partition("="))
             known = _ALIASES.get(name.lower(), name.lower())
             if not equals or not column:
                 raise InputError(
-                    f"a column is named FIELD=NAME, e.g. text=Summary (got {one!r})", column=one
+                    f"a column is named FIELD=NAME, e.g. text=Summary (got {text!r})", column=text
                 )
             if known not in COLUMNS:
                 fields = ", ".join(COLUMNS)
-                raise InputError(f"unknown field {name!r}: fields are {fields}", column=one)
+                raise InputError(f"unknown field {name!r}: fields are {fields}", column=text)
             if known in named:
-                raise InputError(f"the field {known} is named twice: name one column", column=one)
+                raise InputError(f"the field {known} is named twice: name one column", column=text)
             named[known] = column
         return cls(named=named)
 
@@ -172,29 +172,29 @@ def header_of(names: Sequence[str], given: Columns = GUESSED) -> Header:
     columns: dict[str, tuple[int, ...]] = {}
     missing = []
     sure = 0
-    for one, known in COLUMNS.items():
-        if (asked := given.named.get(one)) is not None:
+    for field_name, known in COLUMNS.items():
+        if (asked := given.named.get(field_name)) is not None:
             place = _place(asked, names, plain)
             if place is None:
                 missing.append(asked)
             else:
-                columns[one] = (place,)
+                columns[field_name] = (place,)
             continue
-        found = [place for name in known for place, own in enumerate(plain) if own == name]
-        sure += bool(found)
-        if not found and one in _WORDS:
-            found = [place for place, name in enumerate(names) if _holds(name, one)]
-            if one == "text":
-                found.sort(key=lambda place: not _ENGLISH.search(names[place]))
-            elif one != "date":
-                found = found[:1]
-        if one == "text":
+        places = [place for name in known for place, own in enumerate(plain) if own == name]
+        sure += bool(places)
+        if not places and field_name in _WORDS:
+            places = [place for place, name in enumerate(names) if _holds(name, field_name)]
+            if field_name == "text":
+                places.sort(key=lambda place: not _ENGLISH.search(names[place]))
+            elif field_name != "date":
+                places = places[:1]
+        if field_name == "text":
             # those of one name are one abstract
-            found = [place for place in found if _same(names[place], names[found[0]])]
-        elif one not in _ALL:
-            found = found[:1]
-        if found:
-            columns[one] = tuple(found)
+            places = [place for place in places if _same(names[place], names[places[0]])]
+        elif field_name not in _ALL:
+            places = places[:1]
+        if places:
+            columns[field_name] = tuple(places)
     read = columns.get("text", ())
     return Header(
         names=tuple(names),

@@ -206,7 +206,7 @@ def _character(found: re.Match[str]) -> str:
 
 def _known(text: str) -> Sequence[_Tag]:
     """Return the known tags of a text that are markup, in order."""
-    found: list[_Tag] = []
+    tags: list[_Tag] = []
     #: places of the open tags of each name
     opened: dict[str, list[int]] = {}
     sure: set[int] = set()
@@ -218,7 +218,7 @@ def _known(text: str) -> Sequence[_Tag]:
             name = "math"
         elif prefix != "jats" and name not in _NAMES:
             continue
-        place = len(found)
+        place = len(tags)
         tag = _Tag(
             start=match.start(),
             end=match.end(),
@@ -228,18 +228,18 @@ def _known(text: str) -> Sequence[_Tag]:
             attributes=match["attributes"],
             until=match.end() if match["empty"] else None,
         )
-        found.append(tag)
+        tags.append(tag)
         # of one letter it may be a comparison: "n<b and b>5" is none, but "n<b>5" may be
         if prefix or tag.empty or len(name) > 1 or (name in _OPEN and _stands_apart(text, tag)):
             sure.add(place)
         if tag.closes:
             if before := opened.get(name):
                 opening = before.pop()
-                found[opening] = replace(found[opening], until=tag.end)
+                tags[opening] = replace(tags[opening], until=tag.end)
                 sure |= {opening, place}
         elif not tag.empty:
             opened.setdefault(name, []).append(place)
-    return [tag for place, tag in enumerate(found) if place in sure]
+    return [tag for place, tag in enumerate(tags) if place in sure]
 
 
 def _stands_apart(text: str, tag: _Tag) -> bool:

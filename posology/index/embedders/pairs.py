@@ -126,7 +126,7 @@ class Reader:
 
     def __call__(self, texts: Sequence[Text], width: int) -> NDArray[np.float32]:
         """Return one row a text, shape ``(len(texts), width)``, in the order of the texts."""
-        found = np.zeros((len(texts), width), np.float32)
+        matrix = np.zeros((len(texts), width), np.float32)
         inputs = self._tokenizer.encode_batch(list(texts))
         lengths = [len(one.ids) for one in inputs]
         for batch in batches(lengths, budget=self._budget, limit=self.limit):
@@ -147,5 +147,5 @@ class Reader:
                     token_type_ids=kinds.to(self._device),
                 )
                 rows = self._head(output).float().cpu().numpy()
-            found[list(batch.items)] = rows[: len(batch.items)]
-        return found
+            matrix[list(batch.items)] = rows[: len(batch.items)]
+        return matrix

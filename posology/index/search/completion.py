@@ -36,31 +36,31 @@ class Completion:
         if not lacking:
             return tuple(passages)
         with self._lock:
-            found = {
+            completed = {
                 one.passage: self._kept[one.passage] for one in lacking if one.passage in self._kept
             }
-        new = [one for one in lacking if one.passage not in found]
+        new = [one for one in lacking if one.passage not in completed]
         if new:
             encoded = self._embedder.embed_passages(
                 [one.passage for one in new], [one.sentences for one in new], self._codec()
             )
             for one, vectors in zip(new, encoded, strict=True):
                 quantised = quantise(vectors.sentence_vectors)
-                found[one.passage] = replace(
+                completed[one.passage] = replace(
                     one,
                     sentence_vectors=quantised,
                     tokens=vectors.tokens,
                     roles=roles_of(self._embedder.name, one.passage, one.sentences, quantised),
                 )
         with self._lock:
-            for passage, one in found.items():
+            for passage, one in completed.items():
                 self._kept[passage] = one
                 self._kept.move_to_end(passage)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return tuple(
             one
-            if (whole := found.get(one.passage)) is None
+            if (whole := completed.get(one.passage)) is None
             else replace(
                 one,
                 sentence_vectors=whole.sentence_vectors,

@@ -61,10 +61,10 @@ class Work:
 
 def works(table: pa.Table) -> dict[str, Work]:
     """Return the rows of a table that has :data:`COLUMNS` and row numbers, by row number."""
-    found: dict[str, Work] = {}
+    by_row: dict[str, Work] = {}
     for row in table.to_pylist():
         kinds = {kind.casefold() for kind in row["publication_types"] or ()}
-        found[str(row["_rowid"])] = Work(
+        by_row[str(row["_rowid"])] = Work(
             id=row["id"],
             content=row["content"],
             same_work=tuple(row["same_work"] or ()),
@@ -75,7 +75,7 @@ def works(table: pa.Table) -> dict[str, Work]:
             retracted=row["retracted"],
             concern=row["concern"],
         )
-    return found
+    return by_row
 
 
 def fold(
@@ -189,12 +189,12 @@ def _texts(of: Mapping[str, Work], places: Mapping[str, tuple[int, int]]) -> dic
     rows: dict[str, list[str]] = {}
     for row, work in of.items():
         rows.setdefault(work.content, []).append(row)
-    found = {}
+    texts = {}
     for content, copies in rows.items():
         works = [of[row] for row in copies]
         keys = {row: (worth[row], places.get(row, _LAST), row) for row in copies}
         names = [{contents[name] for name in one.same_work if name in contents} for one in works]
-        found[content] = _Text(
+        texts[content] = _Text(
             kept=min(copies, key=keys.__getitem__),
             key=(min(worth[row] for row in copies), *min(key[1:] for key in keys.values())),
             named=frozenset(set.intersection(*names) - {content}),
@@ -202,7 +202,7 @@ def _texts(of: Mapping[str, Work], places: Mapping[str, tuple[int, int]]) -> dic
             year=max((one.year for one in works if one.year is not None), default=None),
             preprint=all(one.preprint for one in works),
         )
-    return found
+    return texts
 
 
 def _into(texts: Mapping[str, _Text], how: Fold) -> dict[str, str]:

@@ -18,35 +18,37 @@ from posology.types import (
 _HEADING, _NAMES = 1_000, 10
 
 
-def bounded(found: Retrieved) -> Retrieved:
+def bounded(retrieved: Retrieved) -> Retrieved:
     """Return a passage with at most about :data:`~posology.types.MAX_PASSAGE` characters, cut after a sentence.
 
     What stands at the end of the text says so, and can be quoted as little as a sentence that had to be cut.
     """
-    if found.passage.length <= MAX_PASSAGE:
-        return found
-    passage = _headed(found.passage)
+    if retrieved.passage.length <= MAX_PASSAGE:
+        return retrieved
+    passage = _headed(retrieved.passage)
     room = MAX_PASSAGE - (passage.length - len(passage.text))
     if len(passage.text) <= room:
         # the heading alone was too long
-        return replace(found, passage=passage)
-    whole = sum(1 for sentence in found.sentences if sentence.end <= room)
-    sentences = found.sentences[:whole]
+        return replace(retrieved, passage=passage)
+    whole = sum(1 for sentence in retrieved.sentences if sentence.end <= room)
+    sentences = retrieved.sentences[:whole]
     end = sentences[-1].end if sentences else room
     if not sentences:
-        sentences = (Sentence(start=min(found.sentences[0].start, end), end=end + len(UNREADABLE)),)
+        sentences = (
+            Sentence(start=min(retrieved.sentences[0].start, end), end=end + len(UNREADABLE)),
+        )
     said = f"({len(passage.text):,} characters, of which {end:,} are read: ingest the record again)"
     text = f"{passage.text[:end]}{UNREADABLE if not whole else ''}\n\n{UNREADABLE} {said}"
     pages = None if passage.pages is None else passage.pages.cut(0, end)
     kept = len(sentences)
     return replace(
-        found,
+        retrieved,
         passage=replace(passage, text=text, pages=pages),
         sentences=sentences,
-        sentence_vectors=found.sentence_vectors[:kept],
-        roles=None if found.roles is None else found.roles[:kept],
-        phrases=None if found.phrases is None else _phrases(found.phrases, end),
-        tokens=None if found.tokens is None else _tokens(found.tokens, kept),
+        sentence_vectors=retrieved.sentence_vectors[:kept],
+        roles=None if retrieved.roles is None else retrieved.roles[:kept],
+        phrases=None if retrieved.phrases is None else _phrases(retrieved.phrases, end),
+        tokens=None if retrieved.tokens is None else _tokens(retrieved.tokens, kept),
     )
 
 

@@ -182,8 +182,8 @@ class Retriever:
         if (expand := self._expander) is not None:
             added = await self._thread(lambda: expand(query.text, view))
         search = _Search(view=view, depth=max(depth, pool), retracted=retracted, filters=filters)
-        found = await self._search(search, query.text, added, encoded)
-        read = await self._thread(lambda: self._read(query, k, pool, mode, found))
+        candidates = await self._search(search, query.text, added, encoded)
+        read = await self._thread(lambda: self._read(query, k, pool, mode, candidates))
         return replace(read, filters=filters, added=added)
 
     async def _search(
@@ -218,15 +218,15 @@ class Retriever:
         assert dense is not None
         return _Found(view=search.view, encoded=asked, dense=dense, bm25=bm25[0])
 
-    def _read(self, query: Query, k: int, pool: int, mode: Mode, found: _Found) -> Retrieval:
+    def _read(self, query: Query, k: int, pool: int, mode: Mode, candidates: _Found) -> Retrieval:
         """Fold and cut the rankings, and read the passages that are returned or re-ranked."""
         # until here passages are row numbers
-        view, dense, bm25 = found.view, found.dense, found.bm25
+        view, dense, bm25 = candidates.view, candidates.dense, candidates.bm25
         rankings = {"dense": dense, "bm25": bm25, "fused": fuse([dense, bm25], k=RRF_K)}
         if mode == "dense>bm25":
             rankings[mode] = by_words(view, query.text, dense)
         elif mode == "bm25>dense":
-            rankings[mode] = by_meaning(view, found.encoded.vector, bm25)
+            rankings[mode] = by_meaning(view, candidates.encoded.vector, bm25)
         wanted = {name: pool if name == mode else k for name in rankings}
         rankings, folded = self._once(view, rankings, wanted)
         cut = {name: ranking.top(wanted[name]) for name, ranking in rankings.items()}
@@ -236,13 +236,13 @@ class Retriever:
         retrieval = Retrieval(
             query=query,
             passages=self._completion([rows[row] for row in cut[mode].ids]),
-            query_vector=found.encoded.vector,
+            query_vector=candidates.encoded.vector,
             dense=rename(cut["dense"], names),
             bm25_rerank=rerank(query.text, best_by_meaning),
             bm25=rename(cut["bm25"], names),
             fused=rename(cut["fused"], names),
             index_version=view.version,
-            query_tokens=found.encoded.tokens,
+            query_tokens=candidates.encoded.tokens,
             codec=self._index.meta.codec,
             growth=view.growth,
             order=mode,

@@ -206,18 +206,18 @@ class ShardRowBuilder:
 
     def _whole(self, lot: _Lot) -> dict[bytes, Retrieved | None]:
         """Return the rows of a batch, see :meth:`_gather`; raise if all of a large batch are refused."""
-        found = self._gather(lot)
-        if len(found) >= NONE_OF and all(row is None for row in found.values()):
+        rows = self._gather(lot)
+        if len(rows) >= NONE_OF and all(row is None for row in rows.values()):
             reason = self._refused[-1].reason
             raise EncodingFailed(
-                f"no worker can encode any of {len(found)} records for the index at {self._index.uri} ({reason}): "
+                f"no worker can encode any of {len(rows)} records for the index at {self._index.uri} ({reason}): "
                 "check the workers' logs, and run the command again; it resumes here",
                 index=self._index.uri,
                 shard=next(iter(lot.shards)),
                 tries=self._tries,
                 reason=reason,
             )
-        return found
+        return rows
 
     def _gather(self, lot: _Lot) -> dict[bytes, Retrieved | None]:
         """Return rows by key; ``None`` for a refused record."""

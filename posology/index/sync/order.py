@@ -70,33 +70,33 @@ def plan(
         SyncRefused: the files cannot be applied in order as they are.
         OSError: a file cannot be read.
     """
-    found = {file.name: file for file in sorted(files, key=lambda file: place(file.name))}
+    paths = {file.name: file for file in sorted(files, key=lambda file: place(file.name))}
     _not_rebuilding(known)
-    _one_year(found, known)
-    _none_lost(found, known)
+    _one_year(paths, known)
+    _none_lost(paths, known)
     todo, again, revised = [], [], []
-    for names in _sequences(found, known):
+    for names in _sequences(paths, known):
         first = None
         for name in names:
-            state = _state(found.get(name), known.get(name), md5)
+            state = _state(paths.get(name), known.get(name), md5)
             if first is None and state in ("new", "revised", "begun"):
                 first = name
                 later = [n for n in names if place(n) > place(name) and n in known]
-                _may_come_again(name, state, later, found, reapply=reapply)
-            if first is not None and name in found:
-                todo.append(found[name])
+                _may_come_again(name, state, later, paths, reapply=reapply)
+            if first is not None and name in paths:
+                todo.append(paths[name])
                 # commits of a begun file must not stay below what an older file writes now
                 if state == "same" or (state == "begun" and name != first):
                     again.append(name)
             if state == "revised":
                 revised.append(name)
-    missing = _missing(todo, {*found, *known})
+    missing = _missing(todo, {*paths, *known})
     _may_be_missing(missing, allow_gaps=allow_gaps)
     return Plan(
         files=tuple(todo),
         again=tuple(again),
         revised=tuple(revised),
-        done=len(found) - len(todo),
+        done=len(paths) - len(todo),
         missing=missing,
     )
 

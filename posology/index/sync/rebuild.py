@@ -68,22 +68,22 @@ def rebuild(
     with index.staged(syncing=True):
         with prospect(
             folder, index, allow_gaps=allow_gaps, allow_removals=allow_removals, progress=progress
-        ) as found:
-            run.tally.broken += found.broken
-            applied = run.apply(folder, found)
-        if found.rebuilt is not None and (kept := survey_path(index)) is not None:
+        ) as planned:
+            run.tally.broken += planned.broken
+            applied = run.apply(folder, planned)
+        if planned.rebuilt is not None and (kept := survey_path(index)) is not None:
             kept.unlink(missing_ok=True)
         view = index.view()
-    done = 0 if applied or found.waiting else len(found.plan.files)
+    done = 0 if applied or planned.waiting else len(planned.plan.files)
     return SyncReport(
         applied=applied,
-        plan=replace(found.plan, done=done),
-        waiting=found.waiting,
-        ingest=run.tally.report(files=len(found.plan.files)),
+        plan=replace(planned.plan, done=done),
+        waiting=planned.waiting,
+        ingest=run.tally.report(files=len(planned.plan.files)),
         version=view.number,
         index=view.version,
         seconds=time.monotonic() - started,
-        rebuilt=found.rebuilt,
+        rebuilt=planned.rebuilt,
     )
 
 
@@ -97,33 +97,35 @@ class _Rebuild:
     progress: Callable[[SyncProgress], None] | None
     tally: Tally = field(default_factory=Tally)
 
-    def apply(self, folder: Path, found: Prospect) -> tuple[Applied, ...]:
+    def apply(self, folder: Path, planned: Prospect) -> tuple[Applied, ...]:
         """Bring the index to what the files hold, publish it, and return the rows of its files."""
-        if found.rebuilt is None:
+        if planned.rebuilt is None:
             return ()
         index = self.index
         manifest = Manifest(index.connection, index.uri)
         with readable(folder):
-            rows = _rows(found, manifest)
-            idle = _idle(found, manifest, index)
+            rows = _rows(planned, manifest)
+            idle = _idle(planned, manifest, index)
         applied: tuple[Applied, ...] = ()
         if not idle:
             with index.lock:
                 # reading took its time: a writer that lost the lock meanwhile must write nothing
                 manifest.write(*rows)
             if self.source.annotator is not None:
-                teach(self.source.annotator, index, [found.plan.files[n] for n in found.lacking])
-            self._write(found)
+                teach(
+                    self.source.annotator, index, [planned.plan.files[n] for n in planned.lacking]
+                )
+            self._write(planned)
             applied = _publish(rows, manifest, index)
-        self._count_unwritten(found)
+        self._count_unwritten(planned)
         return applied
 
-    def _write(self, found: Prospect) -> None:
+    def _write(self, planned: Prospect) -> None:
         """Write new and changed passages, and remove the rest. Repeating it, wholly or in part, changes nothing."""
-        self.index.correct(found.survey.notices)
+        self.index.correct(planned.survey.notices)
         compacted = 0
-        places = {str(path.resolve()): place for place, path in enumerate(found.plan.files)}
-        for part in read_ahead(found.batches(self.source.batch), self.builder):
+        places = {str(path.resolve()): place for place, path in enumerate(planned.plan.files)}
+        for part in read_ahead(planned.batches(self.source.batch), self.builder):
             changed = [(record, digest(record.passage)) for record in part.records]
             self.index.upsert(tuple(self.builder.rows(changed, None)))
             refused = self.builder.refused()
@@ -133,7 +135,7 @@ class _Rebuild:
             if self.tally.written - compacted >= COMPACT_EVERY:
                 self.index.compact()
                 compacted = self.tally.written
-        settled = self.index.settle(found.survey.holds)
+        settled = self.index.settle(planned.survey.holds)
         self.tally.add(removed=settled.removed, warned=settled.marked)
 
     def _report(self, mark: Mark, *, files: int, applied: int) -> None:
@@ -141,36 +143,36 @@ class _Rebuild:
             ingest = self.tally.progress(mark)
             self.progress(SyncProgress(files=files, applied=applied, ingest=ingest))
 
-    def _count_unwritten(self, found: Prospect) -> None:
+    def _count_unwritten(self, planned: Prospect) -> None:
         """Count the records that were read and needed no writing."""
-        assert found.rebuilt is not None
-        tally, files = self.tally, found.survey.files
-        tally.unchanged += found.rebuilt.unchanged
-        tally.replaced += sum(file.records for file in files) - found.rebuilt.passages
+        assert planned.rebuilt is not None
+        tally, files = self.tally, planned.survey.files
+        tally.unchanged += planned.rebuilt.unchanged
+        tally.replaced += sum(file.records for file in files) - planned.rebuilt.passages
         tally.bad += sum(file.bad for file in files)
-        tally.listed += found.survey.bad(found.plan.files, LISTED - len(tally.listed))
+        tally.listed += planned.survey.bad(planned.plan.files, LISTED - len(tally.listed))
 
 
-def _rows(found: Prospect, manifest: Manifest) -> list[Applied]:
+def _rows(planned: Prospect, manifest: Manifest) -> list[Applied]:
     """Return the rows of the files while the index is rebuilt from them."""
     sums = Sums()
     rows = []
-    for path, one in zip(found.plan.files, found.survey.files, strict=True):
+    for path, surveyed in zip(planned.plan.files, planned.survey.files, strict=True):
         known = manifest.files.get(path.name)
         md5 = known.md5 if known and untouched(path, known) else sums.of(path)
-        if not one.is_still(path):
+        if not surveyed.is_still(path):
             raise changed_while_read(path)
         rows.append(
             Applied(
-                name=one.name,
-                size=one.size,
-                mtime_ns=one.mtime_ns,
+                name=surveyed.name,
+                size=surveyed.size,
+                mtime_ns=surveyed.mtime_ns,
                 md5=md5,
                 state=State.REBUILDING,
-                records=one.records,
-                deletions=one.deletions,
-                notices=one.notices,
-                bad=one.bad,
+                records=surveyed.records,
+                deletions=surveyed.deletions,
+                notices=surveyed.notices,
+                bad=surveyed.bad,
                 # of the published version, until the file is applied anew
                 applied=None if known is None else known.applied,
             )
@@ -178,13 +180,13 @@ def _rows(found: Prospect, manifest: Manifest) -> list[Applied]:
     return rows
 
 
-def _idle(found: Prospect, manifest: Manifest, index: Index) -> bool:
+def _idle(planned: Prospect, manifest: Manifest, index: Index) -> bool:
     """Return whether the published index already is what the files hold."""
-    files = found.plan.files
+    files = planned.plan.files
     return (
-        not found.lacking
-        and found.rebuilt is not None
-        and not found.rebuilt.removed
+        not planned.lacking
+        and planned.rebuilt is not None
+        and not planned.rebuilt.removed
         and index.newest().number == index.view().number
         and manifest.files.keys() == {file.name for file in files}
         and all(
@@ -192,7 +194,7 @@ def _idle(found: Prospect, manifest: Manifest, index: Index) -> bool:
             for file in files
             for known in (manifest.files[file.name],)
         )
-        and index.notices == found.survey.notices
+        and index.notices == planned.survey.notices
     )
 
 

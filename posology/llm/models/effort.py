@@ -53,18 +53,18 @@ def parse_effort(asked: str) -> Mapping[Stage, Effort]:
     """
     if "=" not in asked:
         return dict.fromkeys(STAGES, _level(asked, asked))
-    found: dict[Stage, Effort] = {}
+    levels: dict[Stage, Effort] = {}
     for pair in asked.split(","):
         name, _, level = pair.partition("=")
         stage = next((one for one in STAGES if one == name.strip().lower()), None)
-        if stage is None or stage in found:
-            problem = "is named twice" if stage in found else "is no stage"
+        if stage is None or stage in levels:
+            problem = "is named twice" if stage in levels else "is no stage"
             raise InvalidQuery(
                 f"effort {asked!r}: {name.strip()!r} {problem}; stages are {', '.join(STAGES)}",
                 field="effort",
             )
-        found[stage] = _level(level, asked)
-    return found
+        levels[stage] = _level(level, asked)
+    return levels
 
 
 def check_effort(model: str, asked: str | None) -> None:

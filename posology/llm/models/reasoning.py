@@ -39,23 +39,23 @@ def after_reasoning(text: str) -> str:
     """
     # where the reply begins, if no more reasoning follows; and where reasoning began that is still open
     start, opened = 0, -1
-    said = ""
+    reply = ""
     for mark in _marks(text):
         before = text[start : mark.start()]
         if mark["begin"] is not None:
             if opened < 0:
                 opened = mark.start()
-                said = before if before.strip() else said
+                reply = before if before.strip() else reply
         else:
             if opened < 0 and _is_object(before):
-                said = before
+                reply = before
             start, opened = mark.end(), -1
     tail = text[start:]
     if opened >= 0:
         before = text[start:opened]
         # a mark in the middle of prose that nothing closes is a word of it
         tail = before if "{" in before or not before.strip() else tail
-    return tail if tail.strip() else said
+    return tail if tail.strip() else reply
 
 
 def _marks(text: str) -> Iterator[re.Match[str]]:

@@ -124,18 +124,18 @@ def _by_answers(call: Call, said: Sequence[Said], limits: Limits) -> Contrast | 
     A number differs from a number and a name from a name; a passage that names the other side's answer, too, is on neither.
     """
     groups: list[list[Said]] = []
-    for one in said:
+    for answer in said:
         if (
-            one.sentence.score < limits.answers
-            or not 0 < len(_content(_answer(call, one))) <= LONGEST
+            answer.sentence.score < limits.answers
+            or not 0 < len(_content(_answer(call, answer))) <= LONGEST
         ):
             continue
         for group in groups:
-            if _same(_key(_answer(call, group[0])), _key(_answer(call, one))):
-                group.append(one)
+            if _same(_key(_answer(call, group[0])), _key(_answer(call, answer))):
+                group.append(answer)
                 break
         else:
-            groups.append([one])
+            groups.append([answer])
     for group in groups[1:]:
         best = groups[0]
         if _numeric(call, best[0]) != _numeric(call, group[0]):

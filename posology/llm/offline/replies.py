@@ -36,99 +36,104 @@ class Found:
     language: str | None = None
 
 
-def _answer(found: Found) -> dict[str, Any]:
-    if found.call.quotes == "sentences":
+def _answer(finding: Found) -> dict[str, Any]:
+    if finding.call.quotes == "sentences":
         return {
-            "answerable": bool(found.chosen),
-            "statements": _statements(found, found.chosen),
+            "answerable": bool(finding.chosen),
+            "statements": _statements(finding, finding.chosen),
             "choice": None,
         }
     return {
-        "answerable": bool(found.chosen),
-        "answer": " ".join([*_leaning(found), _said(found), f"({NOTICE})"]),
+        "answerable": bool(finding.chosen),
+        "answer": " ".join([*_leaning(finding), _said(finding), f"({NOTICE})"]),
         "choice": None,
-        "quotes": [_quote(found, one) for one in found.chosen],
+        "quotes": [_quote(finding, one) for one in finding.chosen],
     }
 
 
-def _extract(found: Found) -> dict[str, Any]:
+def _extract(finding: Found) -> dict[str, Any]:
     """Return findings: each quoted sentence is its own statement."""
-    return _unanswered(found, "answer") | {
-        "found": bool(found.chosen),
+    return _unanswered(finding, "answer") | {
+        "found": bool(finding.chosen),
         "findings": [
-            {"statement": _words(found, one)} | _named(found, one) for one in found.chosen
+            {"statement": _words(finding, one)} | _named(finding, one) for one in finding.chosen
         ],
     }
 
 
-def _reduce(found: Found) -> dict[str, Any]:
-    pair = found.contrast
+def _reduce(finding: Found) -> dict[str, Any]:
+    pair = finding.contrast
     # what contradicts is evidence too, wherever it ranks
-    shown = found.chosen + ([pair.speaking_for[0], pair.speaking_against[0]] if pair else [])
+    shown = finding.chosen + ([pair.speaking_for[0], pair.speaking_against[0]] if pair else [])
     shown = list(dict.fromkeys(shown))
-    claims = [_claim(found, pair)] if pair else []
-    ending = _unanswered(found, "short") or {"claims": claims}
-    if found.call.quotes == "sentences":
-        more = [{"text": _contrasted(found, pair), "sentences": []}] if pair else []
+    claims = [_claim(finding, pair)] if pair else []
+    ending = _unanswered(finding, "short") or {"claims": claims}
+    if finding.call.quotes == "sentences":
+        more = [{"text": _contrasted(finding, pair), "sentences": []}] if pair else []
         return {
             "answerable": bool(shown),
-            "statements": _statements(found, shown, more),
+            "statements": _statements(finding, shown, more),
             "choice": None,
         } | ending
-    said = _said(replace(found, chosen=shown))
+    said = _said(replace(finding, chosen=shown))
     return {
         "answerable": bool(shown),
         "answer": " ".join(
-            [*_leaning(found), said, *([_contrasted(found, pair)] if pair else []), f"({NOTICE})"]
+            [
+                *_leaning(finding),
+                said,
+                *([_contrasted(finding, pair)] if pair else []),
+                f"({NOTICE})",
+            ]
         ),
         "choice": None,
         "evidence": list(dict.fromkeys(_finding(one) for one in shown)),
     } | ending
 
 
-def _unanswered(found: Found, field: str) -> dict[str, Any]:
+def _unanswered(finding: Found, field: str) -> dict[str, Any]:
     """Return an empty short answer, if one is asked for: this reader quotes, and cannot say which quotes answer alike."""
-    schema = found.call.schema
+    schema = finding.call.schema
     return {field: "", "choice": None} if schema and field in schema.model_fields else {}
 
 
-def _compress(found: Found) -> dict[str, Any]:
+def _compress(finding: Found) -> dict[str, Any]:
     """Return summaries: whole sentences, in order."""
-    chosen = sorted(found.chosen, key=lambda one: (one.excerpt, one.sentence.start))
+    chosen = sorted(finding.chosen, key=lambda one: (one.excerpt, one.sentence.start))
     return {
         "summaries": [
             {
                 "passage": f"P{excerpt + 1}",
-                "summary": " ".join(_words(found, one) for one in own),
+                "summary": " ".join(_words(finding, one) for one in own),
             }
             for excerpt, own in groupby(chosen, key=lambda one: one.excerpt)
         ]
     }
 
 
-def _contrasted(found: Found, pair: Contrast) -> str:
-    one, other = (
-        _passage(found, side[0]).id for side in (pair.speaking_for, pair.speaking_against)
+def _contrasted(finding: Found, pair: Contrast) -> str:
+    supporting, opposing = (
+        _passage(finding, side[0]).id for side in (pair.speaking_for, pair.speaking_against)
     )
     if pair.answers is not None:
         return (
-            f"By a small trained model, {one} answers “{pair.answers[0]}” and {other} “{pair.answers[1]}”; please judge "
+            f"By a small trained model, {supporting} answers “{pair.answers[0]}” and {opposing} “{pair.answers[1]}”; please judge "
             "whether they contradict each other."
         )
     if pair.judged:
         return (
-            f"By a small trained model, {one} and {other} contradict each other; please judge whether they do, and on "
+            f"By a small trained model, {supporting} and {opposing} contradict each other; please judge whether they do, and on "
             "what."
         )
     return (
-        f"By their wording alone, {one} and {other} contradict each other; please judge whether they do, and on "
+        f"By their wording alone, {supporting} and {opposing} contradict each other; please judge whether they do, and on "
         "what."
     )
 
 
-def _claim(found: Found, pair: Contrast) -> dict[str, Any]:
+def _claim(finding: Found, pair: Contrast) -> dict[str, Any]:
     return {
-        "claim": _words(found, pair.speaking_for[0]),
+        "claim": _words(finding, pair.speaking_for[0]),
         "supporting": list(dict.fromkeys(_finding(one) for one in pair.speaking_for)),
         "opposing": list(dict.fromkeys(_finding(one) for one in pair.speaking_against)),
         # the reader has no view of who is right
@@ -160,12 +165,16 @@ REPLIES: Mapping[Stage, Callable[[Found], dict[str, Any]]] = MappingProxyType(
 )
 
 
-def _said(found: Found) -> str:
-    if found.chosen:
-        return " ".join(f"“{_words(found, one)}” [{_source(found, one)}]" for one in found.chosen)
-    if found.language is not None:
-        return f"The question seems to be in {found.language}, and this reader reads English only."
-    scores = found.scores
+def _said(finding: Found) -> str:
+    if finding.chosen:
+        return " ".join(
+            f"“{_words(finding, one)}” [{_source(finding, one)}]" for one in finding.chosen
+        )
+    if finding.language is not None:
+        return (
+            f"The question seems to be in {finding.language}, and this reader reads English only."
+        )
+    scores = finding.scores
     if scores.read and scores.rule is PROBABILITY:
         return (
             f"No passage answers the question: the best one has a probability of {scores.best:.2f}, below the "
@@ -179,11 +188,11 @@ def _said(found: Found) -> str:
     return "The passages have no text."
 
 
-def _leaning(found: Found) -> list[str]:
+def _leaning(finding: Found) -> list[str]:
     """Return the verdict in words, as the first sentence of an answer."""
-    if found.verdict is None or not found.chosen:
+    if finding.verdict is None or not finding.chosen:
         return []
-    one = found.verdict
+    one = finding.verdict
     if one.choice == "maybe":
         return [f"{LEANS} both ways, by a small trained model."]
     return [
@@ -191,49 +200,49 @@ def _leaning(found: Found) -> list[str]:
     ]
 
 
-def _quote(found: Found, one: Scored) -> dict[str, str]:
-    return {"passage": f"P{one.excerpt + 1}", "quote": _words(found, one)}
+def _quote(finding: Found, one: Scored) -> dict[str, str]:
+    return {"passage": f"P{one.excerpt + 1}", "quote": _words(finding, one)}
 
 
-def _named(found: Found, one: Scored) -> dict[str, Any]:
+def _named(finding: Found, one: Scored) -> dict[str, Any]:
     """Return the evidence of a finding."""
-    if found.call.quotes == "sentences":
-        return {"sentences": [_number(found, one)]}
-    return {"quotes": [_quote(found, one)]}
+    if finding.call.quotes == "sentences":
+        return {"sentences": [_number(finding, one)]}
+    return {"quotes": [_quote(finding, one)]}
 
 
-def _number(found: Found, one: Scored) -> str:
+def _number(finding: Found, one: Scored) -> str:
     """Return the name of a sentence."""
-    shown = numbered(found.call.excerpts[one.excerpt])
+    shown = numbered(finding.call.excerpts[one.excerpt])
     return name(one.excerpt, next(at for at, spans in enumerate(shown) if one.sentence in spans))
 
 
 def _statements(
-    found: Found, chosen: Sequence[Scored], more: Sequence[dict[str, Any]] = ()
+    finding: Found, chosen: Sequence[Scored], more: Sequence[dict[str, Any]] = ()
 ) -> list[dict[str, Any]]:
     """Return each sentence as a statement of its own, and the notice; or why there is none."""
     if not chosen:
-        return [{"text": f"{_said(replace(found, chosen=[]))} ({NOTICE})", "sentences": []}]
+        return [{"text": f"{_said(replace(finding, chosen=[]))} ({NOTICE})", "sentences": []}]
     return [
-        *({"text": text, "sentences": []} for text in _leaning(found)),
-        *({"text": f"“{_words(found, o)}”", "sentences": [_number(found, o)]} for o in chosen),
+        *({"text": text, "sentences": []} for text in _leaning(finding)),
+        *({"text": f"“{_words(finding, o)}”", "sentences": [_number(finding, o)]} for o in chosen),
         *more,
         {"text": f"({NOTICE})", "sentences": []},
     ]
 
 
-def _words(found: Found, one: Scored) -> str:
-    return one.sentence.of(_passage(found, one).text)
+def _words(finding: Found, one: Scored) -> str:
+    return one.sentence.of(_passage(finding, one).text)
 
 
-def _passage(found: Found, one: Scored) -> Passage:
-    return found.call.excerpts[one.excerpt].passage
+def _passage(finding: Found, one: Scored) -> Passage:
+    return finding.call.excerpts[one.excerpt].passage
 
 
-def _source(found: Found, one: Scored) -> str:
+def _source(finding: Found, one: Scored) -> str:
     """Return the label, year and types of a source."""
-    passage = _passage(found, one)
+    passage = _passage(finding, one)
     # findings have labels of their own, which an answer's reader does not see
-    label = passage.id if found.call.stage is Stage.REDUCE else f"P{one.excerpt + 1}"
+    label = passage.id if finding.call.stage is Stage.REDUCE else f"P{one.excerpt + 1}"
     year = [] if passage.year is None else [str(passage.year)]
     return ", ".join([label, *year, *passage.publication_types])

@@ -72,18 +72,18 @@ def _by_cues(field: Field, excerpts: Sequence[Excerpt]) -> _Found | None:
     """Return the first sentence with a field's first cue that any has; of numbers, all sentences with it must agree."""
     for cue in field.cues:
         pattern = re.compile(cue.pattern)
-        found = []
+        matches = []
         for place, excerpt in enumerate(excerpts):
             for sentence in excerpt.sentences:
                 text = sentence.of(excerpt.passage.text)
                 match = pattern.search(text)
                 value = None if match is None else _cued(field, cue, text, match)
                 if value is not None:
-                    found.append(_Found(excerpt=place, sentence=sentence, value=value))
-        if field.kind is FieldKind.NUMBER and len({figures(one.value) for one in found}) > 1:
+                    matches.append(_Found(excerpt=place, sentence=sentence, value=value))
+        if field.kind is FieldKind.NUMBER and len({figures(one.value) for one in matches}) > 1:
             return None
-        if found:
-            return found[0]
+        if matches:
+            return matches[0]
     return None
 
 

@@ -266,24 +266,24 @@ class OpenAIAdapter(StreamingAdapter):
         choices = reply.body.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
-        said = said_in(message) if isinstance(message, dict) else None
-        wrote = said is not None and bool(said.text or said.reasoning)
+        content = said_in(message) if isinstance(message, dict) else None
+        wrote = content is not None and bool(content.text or content.reasoning)
         known: dict[str, Any] = {
             "model": model,
             "usage": usage_of(reply.body, wrote=wrote),
             "served": self._served(reply, model, tier),
         }
-        fault = _failed(choice) or Fault.within(reply.body, answered=said is not None)
+        fault = _failed(choice) or Fault.within(reply.body, answered=content is not None)
         if fault is not None:
             raise self.told(reply, fault, wrote=wrote, **known)
-        if said is None or not isinstance(choice, dict):
+        if content is None or not isinstance(choice, dict):
             lacks = f"it has no choices with a message (its fields are {fields_of(reply.body)})"
             reason = "its content is not text" if isinstance(message, dict) else lacks
             raise self.malformed(reason, request_id=reply.request_id, **known)
-        finish = Finish.FILTERED if said.refused else finish_of(choice.get("finish_reason"))
-        if said.misplaced and finish in (Finish.STOP, Finish.OTHER):
-            raise self.useless(said.misplaced, request_id=reply.request_id, **known)
-        return self._completion(reply, text=said.text, finish=finish, **known)
+        finish = Finish.FILTERED if content.refused else finish_of(choice.get("finish_reason"))
+        if content.misplaced and finish in (Finish.STOP, Finish.OTHER):
+            raise self.useless(content.misplaced, request_id=reply.request_id, **known)
+        return self._completion(reply, text=content.text, finish=finish, **known)
 
 
 def _failed(choice: object) -> Fault | None:

@@ -46,27 +46,30 @@ def pubmed_set(articles: list[Article]) -> str:
     return f"{_HEAD}<PubmedArticleSet>\n{''.join(map(_pubmed, articles))}</PubmedArticleSet>\n"
 
 
-def _pubmed(one: Article) -> str:
+def _pubmed(article: Article) -> str:
     abstract = (
-        f"<Abstract><AbstractText>{escape(one.abstract)}</AbstractText></Abstract>"
-        if one.abstract is not None
+        f"<Abstract><AbstractText>{escape(article.abstract)}</AbstractText></Abstract>"
+        if article.abstract is not None
         else ""
     )
-    kinds = ["Journal Article", *(["Retracted Publication"] if one.retracted_by else [])]
+    kinds = ["Journal Article", *(["Retracted Publication"] if article.retracted_by else [])]
     relations = "".join(
         f'<CommentsCorrections RefType="{kind}"><RefSource>J Stub. 2025</RefSource>'
         f'<PMID Version="1">{pmid}</PMID></CommentsCorrections>'
-        for kind, pmid in (("RetractionIn", one.retracted_by), ("ErratumIn", one.corrected_by))
+        for kind, pmid in (
+            ("RetractionIn", article.retracted_by),
+            ("ErratumIn", article.corrected_by),
+        )
         if pmid
     )
-    ids = f'<ArticleId IdType="pubmed">{one.pmid}</ArticleId>'
-    if one.pmcid:
-        ids += f'<ArticleId IdType="pmc">{one.pmcid}</ArticleId>'
+    ids = f'<ArticleId IdType="pubmed">{article.pmid}</ArticleId>'
+    if article.pmcid:
+        ids += f'<ArticleId IdType="pmc">{article.pmcid}</ArticleId>'
     return (
-        f'<PubmedArticle><MedlineCitation Status="MEDLINE" Owner="NLM"><PMID Version="1">{one.pmid}</PMID>'
+        f'<PubmedArticle><MedlineCitation Status="MEDLINE" Owner="NLM"><PMID Version="1">{article.pmid}</PMID>'
         '<Article PubModel="Print"><Journal><JournalIssue CitedMedium="Internet">'
-        f"<PubDate><Year>{one.year}</Year></PubDate></JournalIssue><Title>{escape(one.journal)}</Title></Journal>"
-        f"<ArticleTitle>{escape(one.title)}</ArticleTitle>{abstract}<Language>eng</Language><PublicationTypeList>"
+        f"<PubDate><Year>{article.year}</Year></PubDate></JournalIssue><Title>{escape(article.journal)}</Title></Journal>"
+        f"<ArticleTitle>{escape(article.title)}</ArticleTitle>{abstract}<Language>eng</Language><PublicationTypeList>"
         + "".join(f'<PublicationType UI="D016428">{kind}</PublicationType>' for kind in kinds)
         + "</PublicationTypeList></Article>"
         + (f"<CommentsCorrectionsList>{relations}</CommentsCorrectionsList>" if relations else "")
@@ -79,52 +82,57 @@ def pmc_set(articles: list[Article]) -> str:
     return f"<pmc-articleset>{''.join(map(jats, articles))}</pmc-articleset>"
 
 
-def jats(one: Article) -> str:
+def jats(article: Article) -> str:
     """Return an article in JATS."""
-    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in one.body)
-    body = f"<body><sec><title>Results</title>{paragraphs}</sec></body>" if one.body else ""
-    closed = "" if one.body else "<!--The publisher of this article does not allow downloading.-->"
+    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in article.body)
+    body = f"<body><sec><title>Results</title>{paragraphs}</sec></body>" if article.body else ""
+    closed = (
+        "" if article.body else "<!--The publisher of this article does not allow downloading.-->"
+    )
     return (
         '<article article-type="research-article"><front><journal-meta><journal-title-group>'
-        f"<journal-title>{escape(one.journal)}</journal-title></journal-title-group></journal-meta><article-meta>"
-        f'<article-id pub-id-type="pmid">{one.pmid}</article-id>'
-        f'<article-id pub-id-type="pmcid">{one.pmcid}</article-id>'
-        f"<title-group><article-title>{escape(one.title)}</article-title></title-group>"
-        f"<pub-date><year>{one.year}</year></pub-date>"
-        f"<abstract><p>{escape(one.abstract or '')}</p></abstract></article-meta></front>{closed}{body}</article>"
+        f"<journal-title>{escape(article.journal)}</journal-title></journal-title-group></journal-meta><article-meta>"
+        f'<article-id pub-id-type="pmid">{article.pmid}</article-id>'
+        f'<article-id pub-id-type="pmcid">{article.pmcid}</article-id>'
+        f"<title-group><article-title>{escape(article.title)}</article-title></title-group>"
+        f"<pub-date><year>{article.year}</year></pub-date>"
+        f"<abstract><p>{escape(article.abstract or '')}</p></abstract></article-meta></front>{closed}{body}</article>"
     )
 
 
-def core_result(one: Article) -> dict[str, Any]:
+def core_result(article: Article) -> dict[str, Any]:
     """Return a result of Europe PMC, of the type ``core``."""
-    found: dict[str, Any] = {
-        "id": one.pmid,
+    result: dict[str, Any] = {
+        "id": article.pmid,
         "source": "MED",
-        "pmid": one.pmid,
-        "doi": f"10.9999/stub.{one.pmid}",
-        "title": one.title,
+        "pmid": article.pmid,
+        "doi": f"10.9999/stub.{article.pmid}",
+        "title": article.title,
         "authorString": "Stub A.",
         "authorList": {"author": [{"fullName": "Stub A", "firstName": "Ada", "lastName": "Stub"}]},
-        "journalInfo": {"yearOfPublication": one.year, "journal": {"title": one.journal}},
-        "pubYear": str(one.year),
+        "journalInfo": {"yearOfPublication": article.year, "journal": {"title": article.journal}},
+        "pubYear": str(article.year),
         "language": "eng",
         "pubTypeList": {
-            "pubType": ["Journal Article", *(["Retracted Publication"] if one.retracted_by else [])]
+            "pubType": [
+                "Journal Article",
+                *(["Retracted Publication"] if article.retracted_by else []),
+            ]
         },
-        "isOpenAccess": "Y" if one.body else "N",
-        "firstPublicationDate": f"{one.year}-01-15",
+        "isOpenAccess": "Y" if article.body else "N",
+        "firstPublicationDate": f"{article.year}-01-15",
     }
-    if one.abstract is not None:
-        found["abstractText"] = f"<h4>Results</h4>{escape(one.abstract)}"
-    if one.pmcid:
-        found["pmcid"] = one.pmcid
-    if one.retracted_by:
-        found["commentCorrectionList"] = {
+    if article.abstract is not None:
+        result["abstractText"] = f"<h4>Results</h4>{escape(article.abstract)}"
+    if article.pmcid:
+        result["pmcid"] = article.pmcid
+    if article.retracted_by:
+        result["commentCorrectionList"] = {
             "commentCorrection": [
-                {"id": one.retracted_by, "source": "MED", "type": "Retraction in"}
+                {"id": article.retracted_by, "source": "MED", "type": "Retraction in"}
             ]
         }
-    return found
+    return result
 
 
 #: a small literature on one subject, with a retraction, an erratum, full texts and an article without an abstract

@@ -104,25 +104,25 @@ def figures(text: str) -> tuple[Figure, ...]:
     """Return the numbers of a text, in digits or words, in order; not those of names such as ``IL-6``."""
     text = text if text.isascii() else text.translate(_FOLD)
     lower = text.lower()
-    found: list[Figure] = []
+    numbers: list[Figure] = []
     for numeral in sorted(numerals_of(lower), key=lambda one: one.start):
-        if not found or numeral.start >= found[-1].end:
-            found.append(_figure(text, numeral))
-    if not found:
+        if not numbers or numeral.start >= numbers[-1].end:
+            numbers.append(_figure(text, numeral))
+    if not numbers:
         return ()
-    _share_units(text, found)
+    _share_units(text, numbers)
     compared = before(lower)
-    for i, one in enumerate(found):
-        if one.number in compared:
-            sign, start = compared[one.number]
-            last = found[i - 1].end if i else 0
-            found[i] = replace(one, comparison=sign, start=max(start, last))
-    for i in range(len(found) - 1):
+    for i, figure in enumerate(numbers):
+        if figure.number in compared:
+            sign, start = compared[figure.number]
+            last = numbers[i - 1].end if i else 0
+            numbers[i] = replace(figure, comparison=sign, start=max(start, last))
+    for i in range(len(numbers) - 1):
         # a blood pressure: "≥ 140/90" is "140/90 or above"
-        if text[found[i].number_end : found[i + 1].number] == "/":
-            sign = found[i].comparison or found[i + 1].comparison
-            found[i : i + 2] = [replace(one, comparison=sign) for one in found[i : i + 2]]
-    return tuple(found)
+        if text[numbers[i].number_end : numbers[i + 1].number] == "/":
+            sign = numbers[i].comparison or numbers[i + 1].comparison
+            numbers[i : i + 2] = [replace(one, comparison=sign) for one in numbers[i : i + 2]]
+    return tuple(numbers)
 
 
 def lacking(claim: str, source: str) -> tuple[Figure, ...]:
@@ -187,24 +187,26 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _figure(text: str, numeral: Numeral) -> Figure:
     """Return a number with its sign, its unit and the comparison behind it."""
     comparison, end = after(text, numeral.end)
-    found = unit(text, end, digits=numeral.digits)
+    measure = unit(text, end, digits=numeral.digits)
     if raised := _RAISED.match(text, end):
         # a power of another number than ten, or a reference: it equals itself alone
-        found = Unit(parts=(raised[0],), power=0, end=raised.end())
+        measure = Unit(parts=(raised[0],), power=0, end=raised.end())
     elif currency := _CURRENCY.search(text, max(0, numeral.start - 2), numeral.start):
-        by = found.parts[1:] if found and found.parts[0] == "1" else ()
-        found = Unit(parts=(currency[0][0], *by), power=0, end=found.end if found and by else end)
-    if found:
-        end = found.end
+        by = measure.parts[1:] if measure and measure.parts[0] == "1" else ()
+        measure = Unit(
+            parts=(currency[0][0], *by), power=0, end=measure.end if measure and by else end
+        )
+    if measure:
+        end = measure.end
     if not comparison:
         comparison, end = after(text, end)
     sign = _SIGN.search(text, max(0, numeral.start - 10), numeral.start)
     value = numeral.value.copy_negate() if sign else numeral.value
     start = sign.start(sign.lastgroup or 0) if sign else numeral.start
     return Figure(
-        value=shifted(value, found.power) if found else value,
+        value=shifted(value, measure.power) if measure else value,
         comparison=comparison,
-        unit=found.parts if found else (),
+        unit=measure.parts if measure else (),
         size=value,
         start=start,
         number=start,
@@ -213,22 +215,22 @@ def _figure(text: str, numeral: Numeral) -> Figure:
     )
 
 
-def _share_units(text: str, found: list[Figure]) -> None:
+def _share_units(text: str, numbers: list[Figure]) -> None:
     """Give the unit of a list's last number to all: "5, 10 and 20 mg"; in "0.48, 95% CI" it is none of the first."""
     listed = False
-    for i in range(len(found) - 2, -1, -1):
-        one, following = found[i], found[i + 1]
-        between = text[one.end : following.start]
+    for i in range(len(numbers) - 2, -1, -1):
+        figure, following = numbers[i], numbers[i + 1]
+        between = text[figure.end : following.start]
         own = not listed
         listed = False
-        if one.unit or not following.unit or not _LISTED.fullmatch(between):
+        if figure.unit or not following.unit or not _LISTED.fullmatch(between):
             continue
         if following.unit == ("%",) and own and between.strip() == ",":
             continue
         if "/" in between and following.unit[0].startswith("person"):
             continue
         power = _exponent(following.value) - _exponent(following.size)
-        found[i] = replace(one, value=shifted(one.value, power), unit=following.unit)
+        numbers[i] = replace(figure, value=shifted(figure.value, power), unit=following.unit)
         listed = True
 
 

@@ -111,18 +111,18 @@ _CASED = words("mm ms ns nm pm fm mo um bp da")
 
 
 def _table() -> dict[str, tuple[str, int]]:
-    found: dict[str, tuple[str, int]] = {}
+    table: dict[str, tuple[str, int]] = {}
     for rows, prefixes in ((_METRIC, _PREFIXES), (_PHYSICAL, _PREFIXES | _LARGE)):
         for base, (symbols, names) in rows.items():
             for written, before in ((symbols, prefixes), (names, _SPELT)):
                 for one in written.split():
-                    found |= {f"{prefix}{one}": (base, power) for prefix, power in before.items()}
-    found["MU"] = found["MIU"] = ("iu", 6)
+                    table |= {f"{prefix}{one}": (base, power) for prefix, power in before.items()}
+    table["MU"] = table["MIU"] = ("iu", 6)
     for known, names in _OTHERS.items():
-        found |= dict.fromkeys(names.split(), known)
+        table |= dict.fromkeys(names.split(), known)
     for who in ("person", "patient", "woman"):
-        found |= {f"{who}{time}": (f"person-{time}", 0) for time in ("year", "month", "day")}
-    return found
+        table |= {f"{who}{time}": (f"person-{time}", 0) for time in ("year", "month", "day")}
+    return table
 
 
 _UNITS = _table()

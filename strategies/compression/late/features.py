@@ -125,18 +125,18 @@ class Coded:
 
 def kind(question: str) -> NDArray[np.float32]:
     """Return the question's kind, one of :data:`KINDS` or a claim, one-hot, shape ``(8,)``."""
-    found = np.zeros(len(KINDS) + 1, np.float32)
+    one_hot = np.zeros(len(KINDS) + 1, np.float32)
     words = _WORD.findall(question.lower())
     quantities = {b for a, b in pairwise(words) if a in _OPENERS}
     # "how many" before "how"
     wanted = [(3, quantities), *((i, set(words)) for i in (0, 1, 2, 4, 5))]
     for i, among in wanted:
         if not among.isdisjoint(KINDS[i]):
-            found[i] = 1
-            return found
+            one_hot[i] = 1
+            return one_hot
     asks = question.rstrip().endswith("?") or (words and words[0] in KINDS[6])
-    found[6 if asks else 7] = 1
-    return found
+    one_hot[6 if asks else 7] = 1
+    return one_hot
 
 
 def observe(asked: Asked, coded: Coded, codec: LateCodec, weights: Weights) -> NDArray[np.float32]:

@@ -220,17 +220,17 @@ class PackagedJudge(Judge):
             for pair in pairs(query, one.passage.text, one.sentences, heading=heading(one.passage))
         ]
         scores = self._encoder.scores([pair for _, pair in windows])
-        found = []
+        judgements = []
         for i, one in enumerate(passages):
             own = [(p, s) for (at, p), s in zip(windows, scores, strict=True) if at == i]
             # without sentences there is nothing to keep
             sentence = np.concatenate([p.sentence for p, _ in own])
             odds = np.concatenate([s.tokens[:, RELEVANT] for _, s in own])
-            found.append(
+            judgements.append(
                 Judgement(
                     score=max(float(s.text[RANK]) for _, s in own),
                     kept=(1 / (1 + np.exp(-odds))).astype(np.float32),
                     sentence=np.where(len(one.sentences) > 0, sentence, HEADING).astype(np.int32),
                 )
             )
-        return found
+        return judgements

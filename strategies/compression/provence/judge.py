@@ -155,7 +155,7 @@ class CheckpointJudge(Judge):
     def _read(self, windows: Sequence[Window]) -> list[_Read]:
         from posology.index.embedders.windows import batches
 
-        found: dict[int, _Read] = {}
+        reads: dict[int, _Read] = {}
         lengths = [len(window.ids) for window in windows]
         for batch in batches(lengths, budget=self._tokens, limit=self._reading.limit):
             checkpoint()
@@ -165,10 +165,10 @@ class CheckpointJudge(Judge):
             self.passes += 1
             for row, i in enumerate(batch.items):
                 first, owned = windows[i].first, windows[i].owned
-                found[i] = _Read(
+                reads[i] = _Read(
                     score=float(scores[row]), kept=kept[row, first : first + owned].copy()
                 )
-        return [found[i] for i in range(len(windows))]
+        return [reads[i] for i in range(len(windows))]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

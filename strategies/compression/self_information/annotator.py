@@ -149,10 +149,10 @@ def make_annotator(model: str | None = None) -> SelfInformationAnnotator:
     return SelfInformationAnnotator(load(model))
 
 
-def _phrases(found: Segments, bits: NDArray[np.float32]) -> Phrases:
-    firsts = np.array(found.phrases, dtype=np.int32)
-    starts = np.array(found.starts, dtype=np.int32)
-    ends = np.array(found.ends, dtype=np.int32)
+def _phrases(segments: Segments, bits: NDArray[np.float32]) -> Phrases:
+    firsts = np.array(segments.phrases, dtype=np.int32)
+    starts = np.array(segments.starts, dtype=np.int32)
+    ends = np.array(segments.ends, dtype=np.int32)
     sizes = np.diff(firsts, append=np.int32(len(starts)))
     sums = np.add.reduceat(bits, firsts) if len(firsts) else bits
     return Phrases(
@@ -160,6 +160,6 @@ def _phrases(found: Segments, bits: NDArray[np.float32]) -> Phrases:
         ends=ends[firsts + sizes - 1],
         words=sizes.astype(np.int32),
         information=(sums / sizes).astype(np.float32),
-        clauses=np.array(found.clauses, dtype=np.int32),
-        protected=np.array(found.protected, dtype=np.bool_),
+        clauses=np.array(segments.clauses, dtype=np.int32),
+        protected=np.array(segments.protected, dtype=np.bool_),
     )

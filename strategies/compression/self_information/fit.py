@@ -142,18 +142,18 @@ def _model(
     # sorted by count and name, because set order differs between processes: equal corpora give equal models
     counts = forms.counts
     names = ["", "", *forms.numbers]
-    kept = sorted(
+    frequent = sorted(
         (i for i in np.flatnonzero(counts >= 2).tolist() if i > BEGIN),
         key=lambda i: (-counts[i], names[i]),
     )
     rare = [names[i] for i in np.flatnonzero(counts == 1).tolist() if i > BEGIN]
     new = np.zeros(len(counts), dtype=np.int64)
     new[BEGIN] = BEGIN
-    new[kept] = np.arange(2, len(kept) + 2)
+    new[frequent] = np.arange(2, len(frequent) + 2)
     renumbered = [_renumber(keys, times, new) for keys, times in tables]
-    unigrams = np.bincount(new, weights=counts, minlength=len(kept) + 2).astype(np.int64)
+    unigrams = np.bincount(new, weights=counts, minlength=len(frequent) + 2).astype(np.int64)
     if renumbered:
-        unigrams = np.bincount(renumbered[0][0] & _MASK, minlength=len(kept) + 2)
+        unigrams = np.bincount(renumbered[0][0] & _MASK, minlength=len(frequent) + 2)
     levels = []
     for n, (keys, times) in enumerate(renumbered, start=2):
         effective = times
@@ -161,7 +161,7 @@ def _model(
             effective = _contexts_of(keys, times, renumbered[n - 1][0], n)
         levels.append(_level(keys, effective, times >= least))
     return NgramModel(
-        [*names[:2], *(names[i] for i in kept)],
+        [*names[:2], *(names[i] for i in frequent)],
         _unigrams(unigrams),
         levels,
         Spelling.learn(sorted(rare)),
@@ -189,7 +189,9 @@ def _contexts_of(
     return np.where(begins, times, np.where(found, contexts[places] if len(suffixes) else 1, 1))
 
 
-def _level(keys: NDArray[np.int64], counts: NDArray[np.int64], kept: NDArray[np.bool_]) -> Level:
+def _level(
+    keys: NDArray[np.int64], counts: NDArray[np.int64], frequent: NDArray[np.bool_]
+) -> Level:
     """Discount counts, and give the discounted and omitted mass to the shorter context."""
     of = keys >> BITS
     firsts = np.flatnonzero(np.diff(of, prepend=-1))
@@ -199,12 +201,12 @@ def _level(keys: NDArray[np.int64], counts: NDArray[np.int64], kept: NDArray[np.
         return Level(keys=empty, shares=none, contexts=empty, rests=none)
     totals = np.add.reduceat(counts, firsts)
     sizes = np.diff(firsts, append=len(keys))
-    shares = np.where(kept, (counts - _discounts(counts)) / np.repeat(totals, sizes), 0.0)
+    shares = np.where(frequent, (counts - _discounts(counts)) / np.repeat(totals, sizes), 0.0)
     taken = np.add.reduceat(shares, firsts)
     some = taken > 0
     return Level(
-        keys=keys[kept],
-        shares=shares[kept].astype(np.float32),
+        keys=keys[frequent],
+        shares=shares[frequent].astype(np.float32),
         contexts=of[firsts][some],
         rests=(1 - taken[some]).astype(np.float32),
     )

@@ -135,8 +135,8 @@ class Summarization:
             return {}
         model = self._model(name)
         keys = {text: _key(model.name, text) for text in texts}
-        kept = self._memory.get(list(keys.values()))
-        missing = [text for text in texts if keys[text] not in kept]
+        stored = self._memory.get(list(keys.values()))
+        missing = [text for text in texts if keys[text] not in stored]
         written = dict(zip(missing, model(missing), strict=True)) if missing else {}
         if written:
             self._memory.put(
@@ -146,7 +146,7 @@ class Summarization:
                 }
             )
         return {
-            text: written[text] if text in written else _text(kept[keys[text]]) for text in texts
+            text: written[text] if text in written else _text(stored[keys[text]]) for text in texts
         }
 
     def _known(self, name: str, passages: Sequence[Retrieved]) -> Mapping[str, bytes]:

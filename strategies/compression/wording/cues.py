@@ -195,12 +195,12 @@ def cue(word: str) -> int:
         word: a run of characters without white space, with its punctuation.
     """
     core = word.strip(_OUTER)
-    found = _edges(word, core)
+    edges = _edges(word, core)
     lower = core.lower()
     known = _TABLE.get(lower)
     if known is None:
         if not any(map(str.isalnum, core)):
-            return found | (_DASH if core in _DASHES else _SYMBOL if core else 0)
+            return edges | (_DASH if core in _DASHES else _SYMBOL if core else 0)
         known = _DENYING if lower.endswith(("n't", "n’t")) else _DRUG if is_drug(core) else 0
     elif len(core) > 1 and core.isupper() and core != "NOT":
         # an acronym: "OR" is an odds ratio, "IS" and "HER" are no function words
@@ -209,25 +209,25 @@ def cue(word: str) -> int:
         known |= _FUNCTION
     if _is_number(core, lower):
         known |= _NUMBER
-    return found | known
+    return edges | known
 
 
 def _edges(word: str, core: str) -> int:
     """Return the cues of a word's outer punctuation; brackets within it, as in ``beta(2)``, do not count."""
     if word == core:
         return 0
-    found = _OPENS if word[0] in "([{" or word[:2] in ('"(', "“(") else 0
+    edges = _OPENS if word[0] in "([{" or word[:2] in ('"(', "“(") else 0
     bare = word.rstrip(_CLOSING)
     inner = bare.rstrip(",;:")
     if inner[-1:] in (")", "]", "}") and (
-        found or word.count("(") + word.count("[") < word.count(")") + word.count("]")
+        edges or word.count("(") + word.count("[") < word.count(")") + word.count("]")
     ):
-        return found | _ENDS
+        return edges | _ENDS
     if bare != inner and inner:
-        found |= _ENDS
+        edges |= _ENDS
         if bare[-1] == ",":
-            found |= _COMMA
-    return found
+            edges |= _COMMA
+    return edges
 
 
 def _is_number(core: str, lower: str) -> bool:

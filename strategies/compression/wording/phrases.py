@@ -141,17 +141,17 @@ def _cues_of(words: Iterable[str]) -> list[int]:
 
 
 def _add(
-    found: Segments, text: str, sentence: Sentence, spans: list[tuple[int, int]], clause: int
+    segments: Segments, text: str, sentence: Sentence, spans: list[tuple[int, int]], clause: int
 ) -> int:
     """Append one sentence whose first clause is ``clause``; return its last clause."""
     cues = _cues_of(text[start:end] for start, end in spans)
     held, governs = _held(cues)
     for first, last in _figures(text, sentence, spans, cues):
         held[first:last] = b"\1" * (last - first)
-    base, begin = len(found.starts), len(found.phrases)
-    found.sentences.append(base)
-    found.starts.extend(start for start, _ in spans)
-    found.ends.extend(end for _, end in spans)
+    base, begin = len(segments.starts), len(segments.phrases)
+    segments.sentences.append(base)
+    segments.starts.extend(start for start, _ in spans)
+    segments.ends.extend(end for _, end in spans)
     own = ""
     #: up to this word, a preceding negation may govern a clause
     denied = 0
@@ -172,8 +172,8 @@ def _add(
                 or i - first >= MOST_WORDS
                 or spans[i][1] - spans[first][0] > MOST_CHARACTERS
             ):
-                found.phrases.append(base + first)
-                found.clauses.append(clause)
+                segments.phrases.append(base + first)
+                segments.clauses.append(clause)
                 marks.append(mark)
                 clause += turn
                 first, content, mark = i, False, 0
@@ -185,31 +185,31 @@ def _add(
                 continue
             denied = max(denied, len(cues) if governs else i + _NEAR)
         mark |= now
-    found.phrases.append(base + first)
-    found.clauses.append(clause)
+    segments.phrases.append(base + first)
+    segments.clauses.append(clause)
     marks.append(mark)
-    found.protected.extend(bool(one & _PROTECTS) for one in marks)
-    _with_subjects(found, begin)
+    segments.protected.extend(bool(one & _PROTECTS) for one in marks)
+    _with_subjects(segments, begin)
     for i, one in enumerate(marks, begin):
         if one & _DRUG:
-            found.protected[i] = True
+            segments.protected[i] = True
     return clause
 
 
-def _with_subjects(found: Segments, begin: int) -> None:
+def _with_subjects(segments: Segments, begin: int) -> None:
     """Protect the neighbours of protected phrases in their clause: a dose without its drug is dangerous.
 
     Args:
-        found: segments so far.
+        segments: segments so far.
         begin: first phrase of the sentence.
     """
-    own = found.protected[begin:]
-    clauses = found.clauses[begin:]
+    own = segments.protected[begin:]
+    clauses = segments.clauses[begin:]
     for i, protected in enumerate(own):
         if protected:
             for beside in (i - 1, i + 1):
                 if 0 <= beside < len(own) and clauses[beside] == clauses[i]:
-                    found.protected[begin + beside] = True
+                    segments.protected[begin + beside] = True
 
 
 def _is_turn(before: int, now: int) -> bool:

@@ -137,24 +137,24 @@ class Table:
 def _fill(
     words: Sequence[Words],
     scores: Sequence[NDArray[np.float32]],
-    kept: list[NDArray[np.bool_]],
+    chosen: list[NDArray[np.bool_]],
     left: float,
 ) -> None:
     """Spend the remaining words on the best bonds beside kept words of opened clauses, in place: no new marks."""
     while True:
         best: tuple[float, int, NDArray[np.intp]] | None = None
         for i, (one, own) in enumerate(zip(words, scores, strict=True)):
-            beside = ~kept[i] & (_shifted(kept[i], 1) | _shifted(kept[i], -1))
+            beside = ~chosen[i] & (_shifted(chosen[i], 1) | _shifted(chosen[i], -1))
             for bond in np.unique(one.bond[beside]).tolist():
                 places = np.flatnonzero(one.bond == bond)
-                opened = kept[i][one.clause == one.clause[places[0]]].any()
+                opened = chosen[i][one.clause == one.clause[places[0]]].any()
                 if opened and len(places) <= left:
                     worth = float(own[places].mean())
                     if best is None or worth > best[0]:
                         best = worth, i, places
         if best is None:
             return
-        kept[best[1]][best[2]] = True
+        chosen[best[1]][best[2]] = True
         left -= len(best[2])
 
 

@@ -100,7 +100,7 @@ class Words:
         return len(self.starts)
 
 
-def spans(text: str, words: Words, kept: NDArray[np.bool_]) -> tuple[Sentence, ...]:
+def spans(text: str, words: Words, chosen: NDArray[np.bool_]) -> tuple[Sentence, ...]:
     """Return the kept words of a sentence as spans, in order, adjacent words joined.
 
     A span at the beginning or end of its sentence includes the punctuation there; other spans drop a comma, semicolon
@@ -109,9 +109,9 @@ def spans(text: str, words: Words, kept: NDArray[np.bool_]) -> tuple[Sentence, .
     Args:
         text: the passage's text.
         words: words of the sentence.
-        kept: whether each word is kept, shape ``(len(words),)``.
+        chosen: whether each word is kept, shape ``(len(words),)``.
     """
-    edge = np.flatnonzero(np.diff(kept.astype(np.int8), prepend=0, append=0)).tolist()
+    edge = np.flatnonzero(np.diff(chosen.astype(np.int8), prepend=0, append=0)).tolist()
     found = []
     whole, n = words.sentence, len(words)
     for first, after in zip(edge[::2], edge[1::2], strict=True):
@@ -145,7 +145,7 @@ def choose(
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share must be 0 to 1 (got {share})")
-    kept = [np.zeros(len(one), np.bool_) for one in words]
+    chosen = [np.zeros(len(one), np.bool_) for one in words]
     left = math.floor(share * sum(len(one) for one in words) + 1e-9)
     # opening of each clause, then its bonds: (minus mean score, order, sentence, words, following bonds)
     queue: list[tuple[float, int, int, NDArray[np.intp], list[NDArray[np.intp]]]] = []
@@ -159,12 +159,12 @@ def choose(
         _, _, at, group, rest = heapq.heappop(queue)
         if len(group) > left:
             continue
-        kept[at][group] = True
+        chosen[at][group] = True
         left -= len(group)
         for bond in rest:
             heapq.heappush(queue, (-float(scores[at][bond].mean()), order, at, bond, []))
             order += 1
-    return kept
+    return chosen
 
 
 def _clauses(

@@ -7,11 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from posology.budget.ledger.base import Ledger
-from tests.integration import conftest as real
 from tests.integration.ledger.helpers import Desk, open_desk
-
-redis_url = real.redis_url
-tenant = real.tenant
 
 
 @pytest.fixture(params=["memory", "redis"])

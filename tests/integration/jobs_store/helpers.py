@@ -6,16 +6,17 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from redis.asyncio import Redis
 
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
+from posology.budget.ledger.base import nano
 from posology.errors import PosologyError
-from posology.published.answers import AskOutput, Status
-from posology.published.calls import ErrorBody, Spending
-from posology.published.decisions import DecisionOutput
+from posology.published.answers import AskOutput
+from posology.published.calls import ErrorBody
+from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import (
@@ -27,7 +28,6 @@ from posology.types import (
     Extraction,
     Failure,
     Finish,
-    Form,
     JobState,
     Opening,
     Outcome,
@@ -37,6 +37,7 @@ from posology.types import (
     Stage,
     Usage,
 )
+from tests.support.answers import an_answer
 from workers.engine.claims import WorkStore
 from workers.engine.journal import JobJournal
 from workers.engine.units import ANSWER, ClaimedUnit, Unit
@@ -90,6 +91,34 @@ class Bench:
         asked = request(question)
         return (await self.store.submit(asked, tenant=self.tenant, key=key)).job
 
+    async def sent(self, **fields: Any) -> Unit:
+        """Submit a job, and take it as the next to be sent."""
+        await self.store.submit(request(**fields), tenant=self.tenant)
+        return await self.next()
+
+    async def next(self) -> Unit:
+        unit = await self.worker().take(self.tenant)
+        assert unit is not None
+        return unit
+
+    async def get(self, job: str) -> JobOutput:
+        return await self.store.get(job, tenant=self.tenant)
+
+    async def cancel(self, job: str) -> JobOutput:
+        return await self.store.cancel(job, tenant=self.tenant)
+
+    async def retry(self, job: str) -> JobOutput:
+        return await self.store.retry(job, tenant=self.tenant)
+
+    def key(self, name: str) -> str:
+        """The key of something of the tenant's."""
+        return f"{keys.prefix(self.tenant)}{name}"
+
+    async def limit(self, **limits: Decimal | str | int) -> None:
+        """Set limits of the tenant; dollars as decimals."""
+        given = {k: nano(v) if isinstance(v, Decimal) else v for k, v in limits.items()}
+        await self.redis.hset(self.key("tenant"), mapping=cast("dict[Any, Any]", given))
+
     async def state(self, job: str) -> JobState:
         return await self.store.state(job, tenant=self.tenant)
 
@@ -110,6 +139,12 @@ class Bench:
         assert await self.worker().take(self.tenant) is not None
         return await self.claimed(job)
 
+    async def calling(self, attempt: str) -> ClaimedUnit:
+        """The same, with an attempt that is on its way."""
+        held = await self.running()
+        await self.open(held, attempt)
+        return held
+
     async def extracting(self, partitions: int = 2) -> str:
         held = await self.running()
         await self.worker().decide(held, PARTED, calls=partitions + 1, partitions=parts(partitions))
@@ -125,6 +160,11 @@ class Bench:
     async def sweep(self) -> list[Unit]:
         """As housekeeping does when the broker holds all that was sent."""
         return await self.worker().sweep(self.tenant, jobs_before=0, calls_before=0)
+
+    async def lost(self) -> list[Unit]:
+        """Holders send no heartbeat for as long as their leases."""
+        self.clock.forward(LEASE)
+        return await self.sweep()
 
     async def sweep_all(self) -> list[Unit]:
         """As housekeeping does when the broker has lost everything."""
@@ -151,13 +191,13 @@ class Bench:
 
     async def keys_of(self, job: str) -> set[str]:
         """Everything in Redis that is named after a job."""
-        pattern = f"{keys.prefix(self.tenant)}*{job}*"
+        pattern = self.key(f"*{job}*")
         return {key async for key in self.redis.scan_iter(match=pattern, count=1000)}
 
     async def mentions_of(self, job: str) -> set[str]:
         """Every sorted set or hash of the tenant, by key, that has a member named after a job."""
         found = set()
-        async for name in self.redis.scan_iter(match=f"{keys.prefix(self.tenant)}*", count=1000):
+        async for name in self.redis.scan_iter(match=self.key("*"), count=1000):
             kind = await self.redis.type(name)
             members: Sequence[Any] = ()
             if kind == "zset":
@@ -171,11 +211,20 @@ class Bench:
 
 @asynccontextmanager
 async def open_bench(url: str, tenant: str) -> AsyncIterator[Bench]:
-    redis = connect(url)
-    try:
+    async with connect(url) as redis:
         yield Bench(redis=redis, url=url, tenant=tenant)
-    finally:
-        await redis.aclose()
+
+
+def succeeded(out: JobOutput) -> AskOutput:
+    assert out.state is JobState.SUCCEEDED
+    assert out.result is not None
+    return out.result
+
+
+def failed(out: JobOutput) -> ErrorBody:
+    assert out.state is JobState.FAILED
+    assert out.error is not None
+    return out.error
 
 
 def request(question: str = "Does it help?", **fields: Any) -> JobRequest:
@@ -219,21 +268,15 @@ def opening(held: ClaimedUnit, attempt: str, *, key: str | None = None) -> Openi
 
 
 def ended(opened: Opening, outcome: Outcome, cost: Decimal | None) -> Attempt:
-    return Attempt(
-        id=opened.id,
+    return Attempt.of(
+        opened,
         call=1,
-        attempt=1,
-        stage=opened.stage,
-        model=opened.model,
-        prompt=opened.prompt,
         outcome=outcome,
         error=None if outcome is Outcome.OK else "ProviderTimeout",
         usage=None if cost is None else Usage(input=10, output=1),
         cost=cost,
-        started=opened.started,
         latency=0.5,
         request_id=None,
-        reserved=opened.reserved,
     )
 
 
@@ -243,33 +286,7 @@ def completion(text: str = "{}") -> Completion:
 
 def answer(text: str = "It helps.") -> AskOutput:
     """A result; which, its text tells."""
-    return AskOutput(
-        status=Status.UNSUPPORTED,
-        question="Does it help?",
-        form=Form.FREE,
-        model=MODEL,
-        answer=text,
-        choice=None,
-        refusal=None,
-        evidence=(),
-        dropped_quotes=0,
-        notes=(),
-        conflicts=(),
-        coverage=None,
-        strategy="direct",
-        decision=DecisionOutput.of(DIRECT),
-        spending=Spending(
-            attempts=(),
-            usage=Usage(),
-            usage_complete=True,
-            cost_usd=Decimal(0),
-            charged_usd=Decimal(0),
-        ),
-        retrieved=(),
-        index="none",
-        retrieval_seconds=0.0,
-        seconds=0.0,
-    )
+    return an_answer(answer=text)
 
 
 async def refused(operation: Any) -> type[PosologyError] | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import numpy as np
 
 from orchestrator.question.decider import Decider
 from orchestrator.question.pipeline import Pipeline
@@ -20,25 +19,14 @@ from posology.seams import Bound, Complete, Journal, Prices
 from posology.testing.model import ScriptedModel
 from posology.testing.models.embedder import HashEmbedder
 from posology.testing.prices import by_bytes
-from posology.text.sentences import split
-from posology.types import (
-    Call,
-    Completion,
-    Form,
-    Hit,
-    Passage,
-    Query,
-    Ranking,
-    Retrieval,
-    Retrieved,
-    Stage,
-)
+from posology.types import Call, Completion, Form, Passage, Query, Retrieval, Stage
 from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
 from tests.integration.jobs_store.helpers import Bench
 from tests.support.adapters import sending
 from tests.support.replies import in_form
+from tests.support.tasks import retrieval_of
 from workers.engine.claims import WorkStore
 from workers.engine.runner import Runner
 from workers.engine.units import Unit
@@ -65,28 +53,12 @@ class Shelf:
         ]
 
     async def retrieve(self, query: Query, *, k: int, **_: object) -> Retrieval:
-        found = self._passages[:k]
-        ranking = [Hit(passage_id=p.id, score=1.0 / (i + 1)) for i, p in enumerate(found)]
-        dense, rerank, bm25, fused = (
-            Ranking(method=method, hits=tuple(ranking))
-            for method in ("dense", "bm25_rerank", "bm25", "fused")
-        )
-        return Retrieval(
-            query=query,
-            passages=tuple(
-                Retrieved(
-                    passage=p,
-                    sentences=tuple(split(p.text)),
-                    vector=np.zeros(4, dtype=np.float32),
-                    sentence_vectors=np.zeros((2, 4), dtype=np.int8),
-                )
-                for p in found
-            ),
-            query_vector=np.zeros(4, dtype=np.float32),
-            dense=dense,
-            bm25_rerank=rerank,
-            bm25=bm25,
-            fused=fused,
+        found = retrieval_of(query, self._passages[:k])
+        return replace(
+            found,
+            bm25_rerank=replace(found.dense, method="bm25_rerank"),
+            bm25=replace(found.dense, method="bm25"),
+            fused=replace(found.dense, method="fused"),
             index_version="shelf@1",
         )
 
@@ -215,7 +187,12 @@ class Local:
     async def finish(self, job: str) -> JobOutput:
         """The job, after all that it asked for."""
         await self.until_nothing_is_sent()
-        return await self.bench.store.get(job, tenant=self.bench.tenant)
+        return await self.bench.get(job)
+
+
+def carrying(bench: Bench, model: Complete, **given: Any) -> Local:
+    """A runner over a model, and what carries units to it."""
+    return Local(bench=bench, runner=runner(bench, model, **given))
 
 
 class Gate:

@@ -11,7 +11,7 @@ from orchestrator.jobs import metrics
 from posology.budget.ledger.scripts import MODELS, OTHER
 from posology.store import keys
 from posology.types import JobState, Outcome
-from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, completion, ended, opening
+from tests.integration.jobs_store.helpers import ERROR, Bench, completion, ended, opening
 from workers.engine.journal import JobJournal
 from workers.engine.units import ClaimedUnit
 
@@ -20,13 +20,12 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_script_looks_at_few_cancelled_jobs_at_once(bench: Bench) -> None:
     for job in [await bench.submit() for _ in range(450)]:
-        await bench.store.cancel(job, tenant=bench.tenant)
+        await bench.cancel(job)
     last = await bench.submit()
     prefix = keys.prefix(bench.tenant)
     assert await bench.store.run("take", prefix) == "more"
     assert await bench.redis.llen(f"{prefix}waiting") > 200
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.next()
     assert unit.job == last
     assert await bench.worker().take(bench.tenant) is None
 
@@ -36,7 +35,7 @@ async def test_pages_by_state_are_in_the_order_of_submission(bench: Bench) -> No
     # the oldest changes last
     for job in reversed(jobs):
         bench.clock.forward(1)
-        await bench.store.cancel(job, tenant=bench.tenant)
+        await bench.cancel(job)
     found: list[str] = []
     cursor = None
     while True:
@@ -48,7 +47,7 @@ async def test_pages_by_state_are_in_the_order_of_submission(bench: Bench) -> No
             break
         cursor = page.next
     assert found == sorted(jobs, reverse=True)
-    name = f"{keys.prefix(bench.tenant)}state:cancelled"
+    name = bench.key("state:cancelled")
     # what lets Redis find a page without reading all before it
     assert await bench.redis.zcount(name, 0, 0) == len(jobs)
 
@@ -88,7 +87,7 @@ async def test_names_that_callers_make_up_have_no_figures_of_their_own(bench: Be
         await attempt(bench, held, f"bad{i}", f"openai:{i}", Outcome.FAILED)
     await attempt(bench, held, "1", "openai:real", Outcome.FAILED)
     counters = (await metrics.read(bench.store)).counters
-    own = await bench.redis.hkeys(f"{keys.prefix(bench.tenant)}metrics")
+    own = await bench.redis.hkeys(bench.key("metrics"))
     assert not any(f"openai:{i}" in name for i in range(20) for name in own)
     assert more(counters, f"attempts|answer|{OTHER}|failed") == 20
     assert more(counters, "attempts|answer|openai:real|failed") == 1
@@ -105,8 +104,7 @@ async def test_a_loss_is_taken_back_from_where_it_was_counted(bench: Bench) -> N
     journal = JobJournal(bench.worker(), held)
     begun = replace(opening(held, "a"), model="openai:new")
     await journal.open(begun)
-    bench.clock.forward(LEASE)
-    await bench.sweep()
+    await bench.lost()
     name = f"attempts|answer|{OTHER}|lost"
     assert (await metrics.read(bench.store)).counters[name] >= 1
     before = (await metrics.read(bench.store)).counters[name]

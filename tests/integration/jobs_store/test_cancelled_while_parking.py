@@ -40,9 +40,8 @@ def _unused(_: Call) -> BatchLine:
 async def test_the_job_is_cancelled_and_no_error_is_reported(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job = await bench.submit()
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.sent()
+    job = unit.job
     calls = LaneCalls(
         LaneRecords(recall=_none, failed=_none, flawed=_none),
         line=_unused,

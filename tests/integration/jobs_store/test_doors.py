@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from decimal import Decimal
-from typing import Any
 
 import anyio
 import pytest
@@ -13,9 +12,7 @@ import pytest
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
-from posology.budget.ledger.base import nano
 from posology.errors import BudgetExhausted, ModelNotAllowed
-from posology.store import keys
 from posology.testing.prices import FlatPrices
 from posology.types import Tier
 from tests.integration.jobs_store.helpers import BOUND, ERROR, MODEL, Bench, request
@@ -52,35 +49,19 @@ def batches(bench: Bench) -> Batches:
     return Batches(JobStore(bench.redis, bench.url, clock=bench.clock, prices=prices), Settings())
 
 
-async def limit(bench: Bench, **fields: str | int) -> None:
-    mapping: Any = fields
-    await bench.redis.hset(f"{keys.prefix(bench.tenant)}tenant", mapping=mapping)
-
-
 def rows(*models: str) -> list[str]:
     return [json.dumps({"question": "Does it help?", "model": model}) for model in models]
 
 
-async def test_a_batch_is_found_by_its_key_when_all_is_spent(bench: Bench) -> None:
-    await limit(bench, day=nano(Decimal("0.2")))
-    made = await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="b")
-    held = await bench.running()
-    await bench.open(held, "a1")
-    await bench.close(held, "a1", cost=Decimal("0.19"))
-    assert (await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="b")).id == made.id
-    with pytest.raises(BudgetExhausted):
-        await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="c")
-
-
 async def test_a_batch_is_let_in_for_the_models_that_are_allowed(bench: Bench) -> None:
     """A cheaper one beside them, which is not, fails by itself."""
-    await limit(bench, models="|openai:*|")
+    await bench.limit(models="|openai:*|")
     out = await batches(bench).submit(rows("offline:extractive", MODEL), tenant=bench.tenant)
     assert out.total == 2
     with pytest.raises(ModelNotAllowed) as caught:
         await batches(bench).submit(rows("offline:extractive"), tenant=bench.tenant)
     assert caught.value.model == "offline:extractive"
-    await limit(bench, day=nano(Decimal("0.1")))
+    await bench.limit(day=Decimal("0.1"))
     with pytest.raises(BudgetExhausted):
         await batches(bench).submit(rows("offline:extractive", MODEL), tenant=bench.tenant)
 
@@ -89,11 +70,10 @@ async def test_what_stands_open_when_a_unit_ends_its_job_is_charged_at_its_bound
     bench: Bench,
 ) -> None:
     """A defect came between a reply and its entry: nobody extends a lease of it, and none ends."""
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     await bench.worker().fail(held, ERROR)
     assert await money(bench) == (BOUND, NOTHING)
-    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    out = await bench.get(held.unit.job)
     assert (out.unknown_costs, out.charged_usd, out.reserved_usd) == (1, BOUND, NOTHING)
     await bench.close(held, "a1", cost=Decimal("0.0005"))
     assert await money(bench) == (Decimal("0.0005"), NOTHING)
@@ -118,7 +98,7 @@ async def test_a_question_is_refused_at_once_when_no_call_for_it_can_be_reserved
     store = JobStore(bench.redis, bench.url, clock=bench.clock, prices=prices)
     asked = request(max_tokens=None)
     # the bound of the shortest reply, 512 tokens; anything sent comes on top
-    await limit(bench, day=nano(Decimal("0.512")))
+    await bench.limit(day=Decimal("0.512"))
     with pytest.raises(BudgetExhausted) as refused:
         await store.submit(asked, tenant=bench.tenant)
     assert refused.value.asked > Decimal("0.512")
@@ -126,9 +106,9 @@ async def test_a_question_is_refused_at_once_when_no_call_for_it_can_be_reserved
     assert (await store.submit(request(max_tokens=400), tenant=bench.tenant)).created
     with pytest.raises(BudgetExhausted):
         await store.submit(request(max_tokens=2_000), tenant=bench.tenant)
-    await limit(bench, day=nano(Decimal("0.6")))
+    await bench.limit(day=Decimal("0.6"))
     assert (await store.submit(asked, tenant=bench.tenant)).created
     # a free model needs nothing
-    await limit(bench, day="0")
+    await bench.limit(day="0")
     free = request(model="offline:extractive", max_tokens=None)
     assert (await store.submit(free, tenant=bench.tenant)).created

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
 import anyio
 import pytest
@@ -65,11 +64,6 @@ def house(bench: Bench, broker: Broker) -> Maintenance:
 
 def of_tenant(bench: Bench, tenant: str) -> Bench:
     return Bench(redis=bench.redis, url=bench.url, tenant=tenant, clock=bench.clock)
-
-
-async def limit(bench: Bench, **fields: int) -> None:
-    mapping: Any = fields
-    await bench.redis.hset(f"{keys.prefix(bench.tenant)}tenant", mapping=mapping)
 
 
 async def dispatched(keeping: Maintenance, broker: Broker, *, rounds: int = 200) -> list[Unit]:
@@ -142,14 +136,14 @@ async def test_no_job_is_begun_while_the_calls_of_others_are_not_read(
     await bench.extracting(LEAD)
     await bench.submit()
     assert (await fairness.take(bench.store, bench.tenant)).later
-    job = await bench.redis.zrange(f"{keys.prefix(bench.tenant)}unclaimed:calls", 0, 0)
+    job = await bench.redis.zrange(bench.key("unclaimed:calls"), 0, 0)
     assert await bench.claim(*str(job[0]).split("|")) is not None
     assert (await fairness.take(bench.store, bench.tenant)).unit is not None
 
 
 @pytest.mark.parametrize("passed", [6, -10_800], ids=["later", "clock put back"])
 async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench, passed: int) -> None:
-    await limit(bench, calls=1)
+    await bench.limit(calls=1)
     for i in range(LEAD):
         await bench.submit(question=f"Is it {i}?")
     held = [await taken(bench) for _ in range(1 + WAITERS)]
@@ -183,7 +177,7 @@ async def test_a_parked_unit_is_sent_again_before_new_jobs(bench: Bench) -> None
     again = [await taken(bench) for _ in range(3)]
     assert [one.unit.job for one in again[:2]] == [second.unit.job, first.unit.job]
     assert [one.token for one in again] == [2, 2, 1]
-    assert await bench.redis.zcard(f"{keys.prefix(bench.tenant)}leases") == 3
+    assert await bench.redis.zcard(bench.key("leases")) == 3
 
 
 async def test_while_the_minute_is_full_nothing_is_begun(bench: Bench) -> None:
@@ -212,7 +206,7 @@ async def test_a_job_that_waits_for_its_own_cap_stops_no_other(bench: Bench) -> 
 
 
 async def test_parking_takes_the_units_tickets_out_and_nobody_elses(bench: Bench) -> None:
-    await limit(bench, calls=1)
+    await bench.limit(calls=1)
     for i in range(3):
         await bench.submit(question=f"Is it {i}?")
     first, second, third = [await taken(bench) for _ in range(3)]
@@ -220,7 +214,7 @@ async def test_parking_takes_the_units_tickets_out_and_nobody_elses(bench: Bench
     await waits(bench, second, dollars="0")
     await waits(bench, third, dollars="0")
     await fairness.park(bench.worker(), second, BUSY)
-    left = await bench.redis.zrange(f"{keys.prefix(bench.tenant)}money:queue", 0, -1)
+    left = await bench.redis.zrange(bench.key("money:queue"), 0, -1)
     assert [str(ticket).split("|")[0] for ticket in left] == [third.unit.job]
     # nobody stands before the other any more
     await bench.close(first, "first")
@@ -240,7 +234,7 @@ async def test_what_was_paid_for_before_a_unit_was_parked_is_replayed(bench: Ben
         assert await JobJournal(bench.worker(), again).recall("paid") is not None
         with pytest.raises(JobSuperseded):
             await bench.open(held, f"{held.unit.job}-2")
-        out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+        out = await bench.get(held.unit.job)
         assert [a.outcome for a in out.spending.attempts] == [Outcome.OK], name
         assert (out.losses, out.unknown_costs) == (0, 0)
         await bench.worker().fail(again, ERROR)
@@ -254,21 +248,21 @@ async def test_parking_twice_is_parking_once(bench: Bench) -> None:
     held = await bench.running()
     for _ in range(2):
         await fairness.park(bench.worker(), held, BUSY)
-    assert await bench.redis.zcard(f"{keys.prefix(bench.tenant)}parked") == 1
+    assert await bench.redis.zcard(bench.key("parked")) == 1
 
 
 async def test_a_parked_job_can_be_cancelled_and_ends_at_its_deadline(bench: Bench) -> None:
     cancelled, late = await bench.running(), await bench.running()
     for held in (cancelled, late):
         await fairness.park(bench.worker(), held, BUSY)
-    out = await bench.store.cancel(cancelled.unit.job, tenant=bench.tenant)
+    out = await bench.cancel(cancelled.unit.job)
     assert out.state is JobState.CANCELLED
     bench.clock.forward(200)
     assert await bench.sweep() == []
     assert await bench.state(late.unit.job) is JobState.EXPIRED
     # what is over is not sent, and forgotten
     assert await fairness.take(bench.store, bench.tenant) == fairness.Offer()
-    assert await bench.redis.zcard(f"{keys.prefix(bench.tenant)}parked") == 0
+    assert await bench.redis.zcard(bench.key("parked")) == 0
 
 
 async def test_whoever_has_only_parked_units_is_asked_for_them(
@@ -291,7 +285,7 @@ async def test_a_tenant_that_waits_holds_few_places_and_the_others_work_goes_on(
     bench: Bench,
 ) -> None:
     """Units of a tenant that may make one call at a time, and does not end it."""
-    await limit(bench, calls=1)
+    await bench.limit(calls=1)
     jobs = [await bench.submit(question=f"Is it {i}?") for i in range(6)]
     gate = Gate(model(reply), holds=of(Stage.ANSWER))
     work = runner(bench, gate)
@@ -316,11 +310,7 @@ async def test_a_tenant_that_waits_holds_few_places_and_the_others_work_goes_on(
                 await carried.carry([offer.unit])
     states = Counter([await bench.state(job) for job in jobs])
     assert states == {JobState.SUCCEEDED: 6}
-    attempts = [
-        a
-        for job in jobs
-        for a in (await bench.store.get(job, tenant=bench.tenant)).spending.attempts
-    ]
+    attempts = [a for job in jobs for a in (await bench.get(job)).spending.attempts]
     assert len(attempts) == 6, "nothing was paid twice"
 
 

@@ -21,13 +21,13 @@ from posology.store import keys
 from posology.types import Decision, Dose, JobState
 from tests.integration.jobs_store.helpers import (
     DIRECT,
-    ERROR,
     RETENTION,
     Bench,
     answer,
     open_bench,
     refused,
 )
+from tests.integration.jobs_store.test_transitions import REACH
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.anyio
@@ -76,17 +76,8 @@ async def test_what_is_said_is_kept_and_learned(bench: Bench) -> None:
     assert out.feedback.at.timestamp() * 1000 == bench.clock.now
     assert (out.feedback.table, out.feedback.state) == (TABLE, 3)
     assert (out.feedback.keep, out.feedback.shown) == (0.1, 0.25)
-    assert await bench.store.get(job, tenant=bench.tenant) == out
+    assert await bench.get(job) == out
     assert await learned(bench) == (summed(0.75),)
-
-
-async def test_said_again_it_takes_the_place_of_what_was_said(bench: Bench) -> None:
-    jobs = [await succeeded(bench, COMPRESSED) for _ in range(2)]
-    await judged_by(bench, jobs[0], 0.75)
-    await judged_by(bench, jobs[1], 1)
-    await judged_by(bench, jobs[0], 0.1)
-    (cell,) = await learned(bench)
-    assert (cell.count, cell.score, cell.shown) == (2, 1_100_000, 500_000)
 
 
 async def test_direct_rag_by_the_table_teaches_it_too(bench: Bench) -> None:
@@ -99,41 +90,18 @@ async def test_what_no_table_decided_is_kept_alone(bench: Bench) -> None:
     out = await judged_by(bench, job, 0.5)
     assert out.feedback is not None
     assert (out.feedback.score, out.feedback.table, out.feedback.keep) == (0.5, None, None)
-    names = [n async for n in bench.redis.scan_iter(match=f"{keys.prefix(bench.tenant)}qtable*")]
+    names = [n async for n in bench.redis.scan_iter(match=bench.key("qtable*"))]
     assert names == []
 
 
 @pytest.mark.parametrize("state", [S for S in JobState if S is not JobState.SUCCEEDED])
 async def test_only_an_answer_is_judged(bench: Bench, state: JobState) -> None:
-    job = await reach(bench, state)
+    job = await REACH[state](bench)
     assert await bench.state(job) is state
     assert await refused(judged_by(bench, job, 1)) is JobNotSucceeded
     # nor by a script that comes late
     assert await bench.store.run("feedback", keys.prefix(bench.tenant), job, "{}", "") == "gone"
-    assert (await bench.store.get(job, tenant=bench.tenant)).feedback is None
-
-
-async def reach(bench: Bench, state: JobState) -> str:
-    match state:
-        case JobState.QUEUED:
-            return await bench.submit()
-        case JobState.EXTRACTING:
-            return await bench.extracting()
-        case JobState.REDUCING:
-            return await bench.reducing()
-        case JobState.EXPIRED:
-            job = await bench.submit()
-            bench.clock.forward(1_000)
-            await bench.sweep()
-            return job
-    held = await bench.running()
-    if state in (JobState.CANCELLING, JobState.CANCELLED):
-        await bench.store.cancel(held.unit.job, tenant=bench.tenant)
-    if state is JobState.CANCELLED:
-        await bench.worker().release(held)
-    if state is JobState.FAILED:
-        await bench.worker().fail(held, ERROR)
-    return held.unit.job
+    assert (await bench.get(job)).feedback is None
 
 
 async def test_a_job_of_nobody_or_of_another_cannot_be_judged(bench: Bench) -> None:
@@ -158,7 +126,7 @@ async def test_of_many_at_once_the_last_counts_once(bench: Bench) -> None:
     job = await succeeded(bench, COMPRESSED)
     scores = [i / 40 for i in range(41)]
     await asyncio.gather(*(judged_by(bench, job, score) for score in scores))
-    found = (await bench.store.get(job, tenant=bench.tenant)).feedback
+    found = (await bench.get(job)).feedback
     assert found is not None
     assert await learned(bench) == (summed(found.score),)
 

@@ -8,10 +8,8 @@ import pytest
 
 from posology.errors import JobCancelled, JobExpired, JobSuperseded
 from posology.llm.memo import Answered
-from posology.store import keys
-from posology.types import Extraction, JobState, Outcome
+from posology.types import Outcome
 from tests.integration.jobs_store.helpers import (
-    DIRECT,
     ERROR,
     LEASE,
     PARTED,
@@ -31,15 +29,14 @@ pytestmark = pytest.mark.anyio
 async def superseded(bench: Bench) -> tuple[ClaimedUnit, ClaimedUnit]:
     """Two workers, each of which believes to hold the unit; the second does."""
     old = await bench.running()
-    bench.clock.forward(LEASE)
-    assert await bench.sweep() == [old.unit]
+    assert await bench.lost() == [old.unit]
     return old, await bench.claimed(old.unit.job, worker="other")
 
 
 async def test_a_worker_that_was_taken_for_lost_changes_nothing(bench: Bench) -> None:
     old, new = await superseded(bench)
     job, work = old.unit.job, bench.worker()
-    before = await bench.redis.hgetall(f"{keys.prefix(bench.tenant)}job:{job}")
+    before = await bench.redis.hgetall(bench.key(f"job:{job}"))
     for attempt in (
         work.decide(old, PARTED, calls=3, partitions=parts(2)),
         work.succeed(old, answer("an old one")),
@@ -50,27 +47,11 @@ async def test_a_worker_that_was_taken_for_lost_changes_nothing(bench: Bench) ->
             await attempt
     await work.release(old)
     assert (await work.heartbeat([old, new])) == {old: "superseded", new: "ok"}
-    assert await bench.redis.hgetall(f"{keys.prefix(bench.tenant)}job:{job}") == before
+    assert await bench.redis.hgetall(bench.key(f"job:{job}")) == before
     await work.succeed(new, answer("a new one"))
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert out.result is not None
     assert out.result.answer == "a new one"
-
-
-async def test_a_partition_of_a_worker_that_was_taken_for_lost_does_not_count(
-    bench: Bench,
-) -> None:
-    job = await bench.extracting(2)
-    old = await bench.claimed(job, "extract:0")
-    bench.clock.forward(LEASE)
-    await bench.sweep()
-    new = await bench.claimed(job, "extract:0")
-    with pytest.raises(JobSuperseded):
-        await bench.worker().extracted(old, unread(0))
-    assert await bench.worker().extracted(new, Extraction(partition=0)) == ()
-    progress = (await bench.store.get(job, tenant=bench.tenant)).progress
-    assert progress is not None
-    assert (progress.read, progress.failed) == (1, 0)
 
 
 async def test_what_an_old_run_holds_is_nothing_to_the_next(bench: Bench) -> None:
@@ -78,7 +59,7 @@ async def test_what_an_old_run_holds_is_nothing_to_the_next(bench: Bench) -> Non
     old, failing = [await bench.claimed(job, f"extract:{i}") for i in range(2)]
     await bench.open(old, "slow")
     await bench.worker().fail(failing, ERROR)
-    await bench.store.retry(job, tenant=bench.tenant)
+    await bench.retry(job)
     held = await bench.claimed(job)
     await bench.worker().decide(held, PARTED, calls=3, partitions=parts(2))
     new = await bench.claimed(job, "extract:0")
@@ -86,7 +67,7 @@ async def test_what_an_old_run_holds_is_nothing_to_the_next(bench: Bench) -> Non
         await bench.worker().extracted(old, unread(0))
     # the money is spent all the same
     await bench.close(old, "slow", cost=Decimal("0.5"))
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert (out.known_cost_usd, out.unknown_costs) == (Decimal("0.5"), 0)
     # nor does the lease of the old run end the new one
     bench.clock.forward(LEASE - 1)
@@ -97,21 +78,19 @@ async def test_what_an_old_run_holds_is_nothing_to_the_next(bench: Bench) -> Non
 
 async def test_a_late_reply_corrects_the_account(bench: Bench) -> None:
     old, _ = await superseded_while_calling(bench)
-    out = await bench.store.get(old.unit.job, tenant=bench.tenant)
+    out = await bench.get(old.unit.job)
     assert [a.outcome for a in out.spending.attempts] == [Outcome.LOST]
     assert (out.known_cost_usd, out.unknown_costs) == (Decimal(0), 1)
     for _ in range(2):  # told twice where the store's reply was lost
         await bench.close(old, "a", cost=Decimal("0.25"))
-        out = await bench.store.get(old.unit.job, tenant=bench.tenant)
+        out = await bench.get(old.unit.job)
         assert [a.outcome for a in out.spending.attempts] == [Outcome.OK]
         assert (out.known_cost_usd, out.unknown_costs) == (Decimal("0.25"), 0)
 
 
 async def superseded_while_calling(bench: Bench) -> tuple[ClaimedUnit, ClaimedUnit]:
-    old = await bench.running()
-    await bench.open(old, "a")
-    bench.clock.forward(LEASE)
-    await bench.sweep()
+    old = await bench.calling("a")
+    await bench.lost()
     return old, await bench.claimed(old.unit.job, worker="other")
 
 
@@ -129,11 +108,11 @@ async def test_what_was_answered_late_is_not_asked_again(bench: Bench) -> None:
     await bench.open(new, "b", key="a")
     await bench.close(new, "b", Outcome.FAILED, key="a")
     await bench.close(old, "a", cost=Decimal("0.25"))
-    before = await bench.store.get(old.unit.job, tenant=bench.tenant)
+    before = await bench.get(old.unit.job)
     with pytest.raises(Answered) as late:
         await bench.open(new, "c", key="a")
     assert late.value.completion == await journal.recall("a")
-    assert await bench.store.get(old.unit.job, tenant=bench.tenant) == before
+    assert await bench.get(old.unit.job) == before
     assert await _open(bench, new) == set()
     # another call is sent
     assert await bench.open(new, "d") == 3
@@ -148,17 +127,16 @@ async def test_an_opening_is_withdrawn_whose_call_was_answered_before_it_was_rep
     await bench.close(old, "a", cost=Decimal("0.25"))
     with pytest.raises(Answered):
         await bench.open(new, "b", key="a")
-    out = await bench.store.get(old.unit.job, tenant=bench.tenant)
+    out = await bench.get(old.unit.job)
     assert [a.id for a in out.spending.attempts] == ["a"]
     assert await _open(bench, new) == set()
 
 
 async def test_a_late_reply_of_no_use_does_not_fail_the_next_try(bench: Bench) -> None:
-    held = await bench.running()
-    await bench.open(held, "slow")
+    held = await bench.calling("slow")
     await bench.open(held, "good", key="other")
     await bench.worker().fail(held, ERROR)
-    await bench.store.retry(held.unit.job, tenant=bench.tenant)
+    await bench.retry(held.unit.job)
     await bench.close(held, "slow", Outcome.UNUSABLE)
     await bench.close(held, "good", key="other")
     new = JobJournal(bench.worker(), await bench.claimed(held.unit.job))
@@ -172,12 +150,11 @@ async def test_a_retry_replays_good_replies_and_not_those_of_no_use(bench: Bench
         await bench.open(held, attempt, key=attempt)
         await bench.close(held, attempt, outcome, key=attempt)
     # whoever takes over in the same run replays a reply of no use, with the repair that followed it
-    bench.clock.forward(LEASE)
-    await bench.sweep()
+    await bench.lost()
     held = await bench.claimed(held.unit.job)
     assert await JobJournal(bench.worker(), held).recall("bad") is not None
     await bench.worker().fail(held, ERROR)
-    await bench.store.retry(held.unit.job, tenant=bench.tenant)
+    await bench.retry(held.unit.job)
     new = JobJournal(bench.worker(), await bench.claimed(held.unit.job))
     assert await new.recall("good") is not None
     assert await new.recall("bad") is None
@@ -206,58 +183,24 @@ async def test_an_opening_whose_reply_was_lost_is_not_sent_later(bench: Bench, e
     await bench.open(held, "a")  # entered, but the worker does not know, and asks again
     error: type[Exception]
     if ends == "cancelled":
-        await bench.store.cancel(job, tenant=bench.tenant)
+        await bench.cancel(job)
         error = JobCancelled
     elif ends == "expired":
         bench.clock.forward(PATIENCE)
         error = JobExpired
     else:
-        bench.clock.forward(LEASE)
-        await bench.sweep()
+        await bench.lost()
         error = JobSuperseded
     with pytest.raises(error):
         await bench.open(held, "a")
     # what was never sent is no attempt
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert out.spending.attempts == ()
     assert out.unknown_costs == 0
     assert await _open(bench, held) == set()
 
 
-async def test_nothing_is_opened_after_the_deadline(bench: Bench) -> None:
-    held = await bench.running()
-    bench.clock.forward(PATIENCE)
-    with pytest.raises(JobExpired):
-        await bench.open(held, "a")
-
-
-async def test_a_heartbeat_keeps_a_unit_and_tells_of_its_job(bench: Bench) -> None:
-    held = await bench.running()
-    for _ in range(5):
-        bench.clock.forward(LEASE - 1)
-        assert await bench.worker().heartbeat([held]) == {held: "ok"}
-        assert await bench.sweep() == []
-    await bench.store.cancel(held.unit.job, tenant=bench.tenant)
-    assert await bench.worker().heartbeat([held]) == {held: "cancelling"}
-    await bench.worker().fail(held, ERROR)
-    assert await bench.state(held.unit.job) is JobState.CANCELLED
-
-
-async def test_what_is_handed_back_is_sent_again_at_once_and_is_no_loss(bench: Bench) -> None:
-    held = await bench.running()
-    await bench.open(held, "a")
-    await bench.worker().release(held)
-    await bench.worker().release(held)
-    units = await bench.worker().sweep(bench.tenant, jobs_before=1, calls_before=1)
-    assert units == [held.unit]
-    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
-    assert out.losses == 0
-    assert [a.outcome for a in out.spending.attempts] == [Outcome.LOST]
-    with pytest.raises(JobSuperseded):
-        await bench.worker().decide(held, DIRECT, calls=1)
-
-
 async def _open(bench: Bench, held: ClaimedUnit) -> set[str]:
-    name = f"{keys.prefix(bench.tenant)}job:{held.unit.job}:open"
+    name = bench.key(f"job:{held.unit.job}:open")
     found: set[str] = await bench.redis.smembers(name)  # type: ignore[assignment]
     return found

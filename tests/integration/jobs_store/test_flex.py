@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from posology.errors import NoCapacity
-from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.types import Call, JobState
 from tests.integration.jobs_store.helpers import PATIENCE, Bench, request
-from tests.integration.jobs_store.local import Local, Wires, reply, runner
+from tests.integration.jobs_store.local import Local, Wires, carrying, reply
 
 if TYPE_CHECKING:
     from posology.testing.model import ScriptedReply
@@ -44,7 +43,7 @@ async def submitted(bench: Bench, tier: str) -> str:
 def local(bench: Bench, tiers: Tiers) -> Local:
     model = ScriptedModel(tiers)
     # a unit gives up its place at once
-    return Local(bench=bench, runner=runner(bench, model, wires=Wires(model, wait_timeout=0.0)))
+    return carrying(bench, model, wires=Wires(model, wait_timeout=0.0))
 
 
 async def test_a_job_waits_for_capacity_without_a_place(bench: Bench) -> None:
@@ -52,7 +51,7 @@ async def test_a_job_waits_for_capacity_without_a_place(bench: Bench) -> None:
     job, there = await submitted(bench, "flex"), local(bench, tiers)
     for _ in range(2):
         assert (await there.finish(job)).state is JobState.RUNNING
-        assert await bench.redis.zcard(f"{keys.prefix(bench.tenant)}parked") == 1
+        assert await bench.redis.zcard(bench.key("parked")) == 1
         bench.clock.forward(20)
     done = await there.finish(job)
     assert done.state is JobState.SUCCEEDED

@@ -28,7 +28,6 @@ from tests.integration.jobs_store.local import Gate, model, of, reply, runner
 from workers import tasks
 from workers.app import make_app
 from workers.engine.claims import WorkStore
-from workers.engine.fairness import LEAD
 from workers.engine.maintenance import CALLS, DEPTH, JOBS, Maintenance, units_of
 from workers.engine.runner import Runner
 from workers.engine.units import Unit
@@ -128,8 +127,7 @@ async def send(bench: Bench, broker: Broker, *, before: float, loses: bool = Fal
     now, bench.clock = bench.clock, ago(before)
     try:
         await bench.submit()
-        unit = await bench.worker().take(bench.tenant)
-        assert unit is not None
+        unit = await bench.next()
         broker.loses = loses
         await anyio.to_thread.run_sync(broker.send, [unit])
     finally:
@@ -170,10 +168,7 @@ class Done:
 
 
 async def test_a_unit_that_a_full_redis_does_not_take_is_a_line_and_is_found_by_the_sweep(
-    bench: Bench,
-    broker: Broker,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    bench: Bench, broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     unit = await send(bench, broker, before=30, loses=True)
     monkeypatch.setattr(tasks, "app", broker.app)
@@ -240,26 +235,6 @@ async def test_second_copies_at_the_head_say_nothing(bench: Bench, broker: Broke
     await bench.redis.delete(JOBS)
     await house(bench, broker)._sweep()
     assert broker.sent == [waiting]
-
-
-async def test_the_broker_is_filled_to_a_tenants_share(bench: Bench, broker: Broker) -> None:
-    for _ in range(LEAD + 5):
-        await bench.submit()
-    keeping = house(bench, broker)
-    for _ in range(LEAD + 10):
-        await keeping._dispatch()
-    assert len(broker.sent) == await bench.redis.llen(JOBS) == LEAD < DEPTH
-    # those that wait before the broker end at once when they are cancelled
-    page = await bench.store.page(tenant=bench.tenant, state=JobState.QUEUED, limit=500)
-    left = {job.id for job in page.jobs} - {unit.job for unit in broker.sent}
-    assert len(left) == 5
-    for job in left:
-        out = await bench.store.cancel(job, tenant=bench.tenant)
-        assert out.state is JobState.CANCELLED
-    await bench.redis.delete(JOBS)
-    broker.sent.clear()
-    await keeping._dispatch()
-    assert broker.sent == []
 
 
 async def test_idle_tenants_cost_nothing(bench: Bench, broker: Broker) -> None:
@@ -433,7 +408,7 @@ async def test_what_hangs_past_its_deadline_ends_without_its_worker(
         bench.clock = Clock(now=submitted + round(after * 1000))
         await work_of(bench).heartbeat([held])
         await house(bench, broker)._sweep()
-        assert (await bench.store.get(job, tenant=bench.tenant)).state is state
+        assert (await bench.get(job)).state is state
     with pytest.raises(JobSuperseded):
         await work_of(bench).fail(held, ERROR)
 
@@ -464,9 +439,9 @@ async def test_the_loops_send_keep_and_find(bench: Bench, broker: Broker) -> Non
                 await anyio.sleep(2.5 * LEASE)
                 gate.opened.set()
             loops.cancel_scope.cancel()
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
-    assert (await bench.store.get(lost.unit.job, tenant=bench.tenant)).losses == 1
+    assert (await bench.get(lost.unit.job)).losses == 1
 
 
 async def test_a_redis_that_would_throw_jobs_away_is_told_of(

@@ -66,8 +66,7 @@ async def test_a_job_that_succeeds(bench: Bench, caplog: pytest.LogCaptureFixtur
 
 
 async def test_a_worker_that_is_lost(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     told(caplog)
     bench.clock.forward(LEASE + 1)
     await bench.sweep()
@@ -92,7 +91,7 @@ async def test_a_unit_that_is_requeued(bench: Bench, caplog: pytest.LogCaptureFi
 
 async def test_a_refusal(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     held = await bench.running()
-    await bench.redis.hset(f"{keys.prefix(bench.tenant)}tenant", "day", 1)
+    await bench.redis.hset(bench.key("tenant"), "day", 1)
     told(caplog)
     with pytest.raises(BudgetExhausted):
         await bench.open(held, "a1")
@@ -107,8 +106,7 @@ async def test_a_refusal(bench: Bench, caplog: pytest.LogCaptureFixture) -> None
 
 async def test_one_of_many_workers_warns_of_a_limit(bench: Bench) -> None:
     name = keys.prefix(bench.tenant)
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     await bench.close(held, "a1", cost=Decimal("0.8"))
     for cap, near in (("1000000001", 0), ("1000000000", 1), ("0", 0), ("500000000", 1)):
         await bench.redis.hset(f"{name}tenant", "total", cap)

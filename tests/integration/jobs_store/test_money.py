@@ -15,6 +15,7 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import dollars, nano
 from posology.errors import (
+    BudgetError,
     BudgetExhausted,
     HeadroomReserved,
     ModelNotAllowed,
@@ -26,8 +27,8 @@ from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices
 from posology.types import Call, Extraction, JobState, Outcome, Stage, Usage
-from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, request
-from tests.integration.jobs_store.local import Gate, Local, Wires, killed, of, reply, runner
+from tests.integration.jobs_store.helpers import BOUND, MODEL, Bench, failed, request, succeeded
+from tests.integration.jobs_store.local import Gate, Wires, carrying, of, reply
 from workers.engine import fairness
 
 pytestmark = pytest.mark.anyio
@@ -54,18 +55,10 @@ def wires(model: Any, *, wait_timeout: float = 10.0, dear: str | None = None) ->
     return Wires(model, prices=PRICES, bound=bound, wait_timeout=wait_timeout)
 
 
-async def limit(bench: Bench, **limits: Decimal | str | int) -> None:
-    given = {k: nano(v) if isinstance(v, Decimal) else v for k, v in limits.items()}
-    name = f"{keys.prefix(bench.tenant)}tenant"
-    await bench.redis.hset(name, mapping=cast("dict[Any, Any]", given))
-
-
 async def run(bench: Bench, model: Any, *, dear: str | None = None, **fields: Any) -> JobOutput:
     given = {"strategy": "briefcontext", "partition_size": 2, "k": 6, **fields}
     job = (await bench.store.submit(request(**given), tenant=bench.tenant)).job
-    return await Local(
-        bench=bench, runner=runner(bench, model, wires=wires(model, dear=dear))
-    ).finish(job)
+    return await carrying(bench, model, wires=wires(model, dear=dear)).finish(job)
 
 
 NOTHING = Decimal(0)
@@ -75,7 +68,7 @@ async def money(bench: Bench) -> tuple[Decimal, Decimal]:
     """The tenant's dollars that are spent, and that are reserved."""
     found = await cast(
         "Awaitable[list[str | None]]",
-        bench.redis.hmget(f"{keys.prefix(bench.tenant)}money", ["spent:total", "reserved:total"]),
+        bench.redis.hmget(bench.key("money"), ["spent:total", "reserved:total"]),
     )
     return dollars(found[0] or 0), dollars(found[1] or 0)
 
@@ -85,10 +78,9 @@ async def test_partitions_wait_for_each_other_where_the_cap_pays_for_two_at_once
 ) -> None:
     model = ScriptedModel(reply, usage=CHEAP, latency=0.05)
     out = await run(bench, model, max_cost_usd="3.2")
-    assert out.state is JobState.SUCCEEDED
-    assert out.result is not None
-    assert out.result.coverage is not None
-    assert not out.result.coverage.partial
+    result = succeeded(out)
+    assert result.coverage is not None
+    assert not result.coverage.partial
     assert len(out.spending.attempts) == 4
     assert out.cap_usd == Decimal("3.2")
     assert (out.charged_usd, out.reserved_usd) == (Decimal("0.44"), NOTHING)
@@ -98,10 +90,8 @@ async def test_partitions_wait_for_each_other_where_the_cap_pays_for_two_at_once
 async def test_a_cap_that_pays_for_nothing_spends_nothing(bench: Bench) -> None:
     model = ScriptedModel(reply)
     out = await run(bench, model, max_cost_usd="1.49")
-    assert out.state is JobState.FAILED
-    assert out.error is not None
-    assert out.error.type == "NothingAffordable"
-    assert out.error.exit_code == BudgetExhausted.exit_code
+    assert failed(out).type == "NothingAffordable"
+    assert failed(out).exit_code == BudgetExhausted.exit_code
     assert not model.calls
     assert not out.spending.attempts
     assert await money(bench) == (NOTHING, NOTHING)
@@ -110,12 +100,11 @@ async def test_a_cap_that_pays_for_nothing_spends_nothing(bench: Bench) -> None:
 async def test_what_cannot_be_paid_for_is_told_in_a_partial_answer(bench: Bench) -> None:
     model = ScriptedModel(reply, usage=CHEAP)
     out = await run(bench, model, max_cost_usd="10", dear="Drug 2")
-    assert out.state is JobState.SUCCEEDED
-    assert out.result is not None
-    assert out.result.coverage is not None
-    assert out.result.coverage.partial
-    assert out.result.coverage.failed == 1
-    assert any("budget" in note for note in out.result.notes)
+    result = succeeded(out)
+    assert result.coverage is not None
+    assert result.coverage.partial
+    assert result.coverage.failed == 1
+    assert any("budget" in note for note in result.notes)
     assert [call.stage for call in model.calls].count(Stage.EXTRACT) == 2
 
 
@@ -124,89 +113,66 @@ async def test_a_job_whose_reduce_cannot_be_paid_for_fails_and_says_what_is_left
 ) -> None:
     model = ScriptedModel(reply, usage=DEAR)
     out = await run(bench, model, max_cost_usd="4.5")
-    assert out.state is JobState.FAILED
-    assert out.error is not None
-    assert out.error.type == "BudgetExhausted"
-    assert out.error.details["scope"] == "job"
-    assert Decimal(str(out.error.details["spent"])) == Decimal("4.5")
+    assert failed(out).type == "BudgetExhausted"
+    assert failed(out).details["scope"] == "job"
+    assert Decimal(str(failed(out).details["spent"])) == Decimal("4.5")
     assert out.charged_usd == out.cap_usd == Decimal("4.5")
     # with more money it goes on from there, and pays for nothing twice
     prefix = keys.prefix(bench.tenant)
     await bench.redis.hset(f"{prefix}job:{out.id}", "cap_nano", nano(Decimal(6)))
-    await bench.store.retry(out.id, tenant=bench.tenant)
-    again = await Local(bench=bench, runner=runner(bench, model, wires=wires(model))).finish(out.id)
+    await bench.retry(out.id)
+    again = await carrying(bench, model, wires=wires(model)).finish(out.id)
     assert again.state is JobState.SUCCEEDED
     assert [call.stage for call in model.calls].count(Stage.EXTRACT) == 3
     assert again.charged_usd == Decimal(6)
 
 
-async def test_what_a_killed_worker_reserved_is_charged_at_its_bound(bench: Bench) -> None:
-    job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-    gate = Gate(ScriptedModel(reply), holds=of(Stage.ANSWER))
-    local = Local(bench=bench, runner=runner(bench, gate, wires=wires(gate)))
-    await killed(local.until_nothing_is_sent, lambda: gate.until(1))
-    bench.clock.forward(LEASE)
-    await bench.sweep()
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert (out.charged_usd, out.reserved_usd) == (RESERVED, NOTHING)
-    assert out.spending.cost_usd is None
-    assert out.spending.charged_usd == RESERVED
-    assert await money(bench) == (RESERVED, NOTHING)
-
-
 async def test_an_attempt_that_nobody_closed_is_billed_unknown_until_the_truth_comes(
     bench: Bench,
 ) -> None:
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     assert await money(bench) == (NOTHING, BOUND)
-    bench.clock.forward(LEASE)
-    await bench.sweep()
+    await bench.lost()
     assert await money(bench) == (BOUND, NOTHING)
     await bench.close(held, "a1", cost=Decimal("0.0005"))
     await bench.close(held, "a1", cost=Decimal("0.0005"))
     assert await money(bench) == (Decimal("0.0005"), NOTHING)
-    entries = await bench.redis.xrange(f"{keys.prefix(bench.tenant)}ledger")
+    entries = await bench.redis.xrange(bench.key("ledger"))
     kinds = [entry["kind"] for _, entry in cast("list[tuple[str, dict[str, str]]]", entries)]
     assert kinds == ["reserve", "lose", "correct"]
-    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    out = await bench.get(held.unit.job)
     assert (out.charged_usd, out.unknown_costs) == (Decimal("0.0005"), 0)
 
 
 async def test_the_truth_about_a_forgotten_job_still_counts(bench: Bench) -> None:
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     await bench.redis.delete(
-        f"{keys.prefix(bench.tenant)}job:{held.unit.job}",
-        f"{keys.prefix(bench.tenant)}job:{held.unit.job}:calls",
+        bench.key(f"job:{held.unit.job}"),
+        bench.key(f"job:{held.unit.job}:calls"),
     )
     await bench.close(held, "a1", cost=Decimal("0.0007"))
     assert await money(bench) == (Decimal("0.0007"), NOTHING)
-    assert not await bench.redis.exists(f"{keys.prefix(bench.tenant)}job:{held.unit.job}")
+    assert not await bench.redis.exists(bench.key(f"job:{held.unit.job}"))
 
 
 async def test_what_redis_has_lost_is_told(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     await bench.close(held, "a1")
     await bench.close(held, "a1")
     assert "no reservation" not in caplog.text
     await bench.open(held, "a2")
-    await bench.redis.delete(
-        *await bench.keys_of(held.unit.job), f"{keys.prefix(bench.tenant)}money:open"
-    )
+    await bench.redis.delete(*await bench.keys_of(held.unit.job), bench.key("money:open"))
     await bench.close(held, "a2", cost=Decimal("0.0007"))
     assert "a2" in caplog.text
     assert "0.0007" in caplog.text
 
 
 async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench: Bench) -> None:
-    await limit(bench, day=Decimal("1.5"))
-    other = await bench.running()
-    await bench.open(other, "a1")
+    await bench.limit(day=Decimal("1.5"))
+    other = await bench.calling("a1")
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
     model = ScriptedModel(reply, usage=CHEAP)
-    local = Local(bench=bench, runner=runner(bench, model, wires=wires(model, wait_timeout=0.05)))
+    local = carrying(bench, model, wires=wires(model, wait_timeout=0.05))
     await local.until_nothing_is_sent()
     assert not model.calls
     assert not local.runner.claimed
@@ -218,48 +184,9 @@ async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench
     assert (out.losses, len(out.spending.attempts)) == (0, 1)
 
 
-async def queued(bench: Bench, count: int) -> None:
-    """Until so many calls wait in the tenant's queue for money."""
-    with anyio.fail_after(90):
-        name = f"{keys.prefix(bench.tenant)}money:queue"
-        while await bench.redis.zcard(name) < count:  # noqa: ASYNC110 - Redis has no event for it
-            await anyio.sleep(0.01)
-
-
-async def test_who_comes_first_is_served_first(bench: Bench) -> None:
-    """A small call that comes later does not overtake a dear one that waits."""
-    await limit(bench, total=Decimal(2))
-    holder = await bench.running()
-    await bench.open(holder, "a1")
-    order: list[str] = []
-
-    async def ask(name: str, bound: int) -> None:
-        class Named(ScriptedModel):
-            async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Any:
-                order.append(name)
-                return await super().__call__(call, attempt_id=attempt_id)
-
-        job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-        unit = await bench.worker().take(bench.tenant)
-        assert unit is not None
-        assert unit.job == job
-        model = Named(reply, usage=CHEAP)
-        wired = Wires(model, prices=PRICES, bound=lambda _: bound)
-        await runner(bench, model, wires=wired).run(unit)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(ask, "dear", 1_499)
-        await queued(bench, 1)
-        group.start_soon(ask, "small", 10)
-        await queued(bench, 2)
-        assert not order
-        await bench.close(holder, "a1", cost=Decimal(0))
-    assert order == ["dear", "small"]
-
-
 async def test_who_is_handed_back_comes_to_the_same_place(bench: Bench) -> None:
     """Else a dear call, for which others have to end, would begin anew each time behind small ones."""
-    await limit(bench, total=Decimal("0.0045"))
+    await bench.limit(total=Decimal("0.0045"))
     first, second = await bench.running(), await bench.running()
     await bench.open(first, "a1")
     await bench.open(first, "a2")
@@ -270,8 +197,7 @@ async def test_who_is_handed_back_comes_to_the_same_place(bench: Bench) -> None:
     with pytest.raises(HeadroomReserved):
         await bench.open(third, "c1", key="c")
     bench.clock.forward(1)
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.next()
     again = await bench.claimed(unit.job, unit.name)
     assert again.unit == second.unit
     with pytest.raises(HeadroomReserved) as caught:
@@ -292,26 +218,22 @@ async def test_a_partition_that_ends_leaves_no_reservation(bench: Bench) -> None
     assert await money(bench) == (BOUND, NOTHING)
 
 
-async def test_a_tenant_that_is_disabled_spends_nothing_more(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("refusal", "limits"),
+    [
+        (TenantDisabled, {"disabled": "1"}),
+        (ModelNotAllowed, {"models": "|anthropic:*|openai:gpt-4o|"}),
+    ],
+)
+async def test_what_a_tenant_may_not_do_is_refused_at_the_door_and_to_the_worker(
+    bench: Bench, refusal: type[BudgetError], limits: dict[str, str]
+) -> None:
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-    await limit(bench, disabled="1")
+    await bench.limit(**limits)
     model = ScriptedModel(reply)
-    out = await Local(bench=bench, runner=runner(bench, model)).finish(job)
-    assert out.error is not None
-    assert out.error.type == "TenantDisabled"
-    with pytest.raises(TenantDisabled):
-        await priced(bench).submit(request(), tenant=bench.tenant)
-    assert not model.calls
-
-
-async def test_a_model_that_is_not_allowed_is_not_called(bench: Bench) -> None:
-    job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
-    await limit(bench, models="|anthropic:*|openai:gpt-4o|")
-    model = ScriptedModel(reply)
-    out = await Local(bench=bench, runner=runner(bench, model)).finish(job)
-    assert out.error is not None
-    assert out.error.type == "ModelNotAllowed"
-    with pytest.raises(ModelNotAllowed):
+    out = await carrying(bench, model).finish(job)
+    assert failed(out).type == refusal.__name__
+    with pytest.raises(refusal):
         await priced(bench).submit(request(), tenant=bench.tenant)
     assert not model.calls
 
@@ -323,9 +245,8 @@ def priced(bench: Bench) -> JobStore:
 async def test_who_has_spent_everything_is_refused_at_the_door(bench: Bench) -> None:
     store = priced(bench)
     first = await store.submit(request(), tenant=bench.tenant, key="k1")
-    await limit(bench, day=Decimal("0.1"))
-    held = await bench.running()
-    await bench.open(held, "a1")
+    await bench.limit(day=Decimal("0.1"))
+    held = await bench.calling("a1")
     await bench.close(held, "a1", cost=Decimal("0.09"))
     with pytest.raises(BudgetExhausted) as caught:
         await store.submit(request(), tenant=bench.tenant, key="k2")
@@ -337,19 +258,23 @@ async def test_who_has_spent_everything_is_refused_at_the_door(bench: Bench) -> 
     rows = [json.dumps({"question": "Does it help?", "model": MODEL})]
     batches = Batches(store, Settings())
     with pytest.raises(BudgetExhausted):
-        await batches.submit(rows, tenant=bench.tenant)
-    await limit(bench, day=Decimal(1))
+        await batches.submit(rows, tenant=bench.tenant, key="b")
+    await bench.limit(day=Decimal(1))
     assert (await store.submit(request(), tenant=bench.tenant, key="k2")).created
-    assert (await batches.submit(rows, tenant=bench.tenant)).total == 1
+    made = await batches.submit(rows, tenant=bench.tenant, key="b")
+    assert made.total == 1
+    # and a batch, too, is found by its key when all is spent
+    await bench.limit(day=Decimal("0.09"))
+    assert (await batches.submit(rows, tenant=bench.tenant, key="b")).id == made.id
 
 
 async def test_a_job_may_not_cost_more_than_the_tenant_lets_any_job(bench: Bench) -> None:
-    await limit(bench, job=Decimal("0.5"))
+    await bench.limit(job=Decimal("0.5"))
     caps = []
     for wanted in (None, "0.2", "0.7"):
         fields = {} if wanted is None else {"max_cost_usd": wanted}
         job = (await bench.store.submit(request(**fields), tenant=bench.tenant)).job
-        caps.append((await bench.store.get(job, tenant=bench.tenant)).cap_usd)
+        caps.append((await bench.get(job)).cap_usd)
     assert caps == [Decimal("0.5"), Decimal("0.2"), Decimal("0.5")]
 
 
@@ -360,9 +285,8 @@ async def test_a_model_without_a_price_is_refused(bench: Bench) -> None:
     model = ScriptedModel(reply)
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
     wired = Wires(model, prices=FlatPrices(token=None))
-    out = await Local(bench=bench, runner=runner(bench, model, wires=wired)).finish(job)
-    assert out.error is not None
-    assert out.error.type == "UnpricedModel"
+    out = await carrying(bench, model, wires=wired).finish(job)
+    assert failed(out).type == "UnpricedModel"
     assert not model.calls
 
 
@@ -371,13 +295,13 @@ async def test_a_cancelled_job_frees_what_it_reserved_and_pays_what_was_under_wa
 ) -> None:
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
     gate = Gate(ScriptedModel(reply, usage=CHEAP), holds=of(Stage.ANSWER))
-    local = Local(bench=bench, runner=runner(bench, gate, wires=wires(gate)))
+    local = carrying(bench, gate, wires=wires(gate))
     async with anyio.create_task_group() as group:
         group.start_soon(local.until_nothing_is_sent)
         await gate.until(1)
-        assert (await bench.store.cancel(job, tenant=bench.tenant)).reserved_usd == RESERVED
+        assert (await bench.cancel(job)).reserved_usd == RESERVED
         gate.opened.set()
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert out.state is JobState.CANCELLED
     assert [a.outcome for a in out.spending.attempts] == [Outcome.OK]
     assert await money(bench) == (Decimal("0.11"), NOTHING)

@@ -19,7 +19,7 @@ from posology.errors import (
 )
 from posology.published.calls import ErrorBody
 from posology.types import JobState, Query, Retrieval
-from tests.integration.jobs_store.helpers import Bench, request
+from tests.integration.jobs_store.helpers import Bench, failed
 from tests.integration.jobs_store.local import Shelf, model, reply, runner
 from workers.engine.runner import RETURNS
 
@@ -51,15 +51,14 @@ class NoScorer(NoShelf):
 async def test_a_worker_that_lacks_something_leaves_its_jobs_to_others(
     bench: Bench, shelf: type[NoShelf]
 ) -> None:
-    job = await bench.submit()
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.sent()
+    job = unit.job
     blind = runner(bench, model(reply), shelf=shelf(), name="blind")
     assert await blind.run(unit) == ()
     assert await bench.state(job) is JobState.RUNNING
     assert await bench.sweep_all() == [unit], "it is sent again"
     await runner(bench, model(reply), name="seeing").run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await bench.get(job)
     assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
 
 
@@ -72,12 +71,11 @@ class NoKey(NoShelf):
 async def test_a_missing_key_is_the_operators_to_set(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job = await bench.submit()
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.sent()
+    job = unit.job
     caplog.set_level("INFO", EVENTS)
     await runner(bench, model(reply), shelf=NoKey()).run(unit)
-    error = (await bench.store.get(job, tenant=bench.tenant)).error
+    error = (await bench.get(job)).error
     assert error is not None
     assert error.message.startswith("the operator must fix this and restart the service: ")
     assert "`posology keys set openai`" in error.message
@@ -93,43 +91,31 @@ class NoVersion(NoShelf):
 
 
 async def test_a_version_that_nobody_has_fails_its_job_at_once(bench: Bench) -> None:
-    asked = request(index_version=99_999)
-    job = (await bench.store.submit(asked, tenant=bench.tenant)).job
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.sent(index_version=99_999)
+    job = unit.job
     await runner(bench, model(reply), shelf=NoVersion()).run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert out.state is JobState.FAILED
-    assert out.error is not None
-    assert (out.error.type, out.runs) == ("VersionGone", 1)
+    out = await bench.get(job)
+    assert (failed(out).type, out.runs) == ("VersionGone", 1)
 
 
-async def test_where_no_worker_has_an_index_the_job_says_so(bench: Bench) -> None:
-    job = await bench.submit()
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
-    blind = runner(bench, model(reply), shelf=NoShelf())
-    for _ in range(RETURNS + 1):
-        await blind.run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert out.state is JobState.FAILED
-    assert out.error is not None
-    assert (out.error.type, out.error.exit_code) == ("IndexMissing", 5)
-    assert out.spending.attempts == ()
-
-
-async def test_where_no_worker_has_the_templates_the_job_says_so(bench: Bench) -> None:
-    asked = request(prompts="0123456789abcdef", strategy="direct")
-    job = (await bench.store.submit(asked, tenant=bench.tenant)).job
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
-    other = runner(bench, model(reply))
+@pytest.mark.parametrize(
+    ("asked", "shelf", "error"),
+    [
+        ({}, NoShelf, ("IndexMissing", 5)),
+        ({"prompts": "0123456789abcdef", "strategy": "direct"}, Shelf, ("PromptsMismatch", 4)),
+    ],
+)
+async def test_where_no_worker_has_what_a_job_needs_the_job_says_so(
+    bench: Bench, asked: dict[str, str], shelf: type[Shelf], error: tuple[str, int]
+) -> None:
+    unit = await bench.sent(**asked)
+    job = unit.job
+    blind = runner(bench, model(reply), shelf=shelf())
     for _ in range(RETURNS + 1):
         assert not (await bench.state(job)).over
-        await other.run(unit)
-    out = await bench.store.get(job, tenant=bench.tenant)
-    assert out.error is not None
-    assert (out.error.type, out.error.exit_code) == ("PromptsMismatch", 4)
+        await blind.run(unit)
+    out = await bench.get(job)
+    assert (failed(out).type, failed(out).exit_code) == error
     assert out.spending.attempts == ()
 
 
@@ -150,11 +136,10 @@ async def test_tenants_are_not_told_how_to_set_the_service_up(
     )
     batches = Batches(bench.store, Settings())
     batch = await batches.submit(['{"question": "Does it?"}'], tenant=bench.tenant)
-    unit = await bench.worker().take(bench.tenant)
-    assert unit is not None
+    unit = await bench.next()
     await bench.worker().fail(await bench.claimed(unit.job), said)
     silent = JobStore(bench.redis, bench.url, clock=bench.clock, advice=False)
-    told = (await bench.store.get(unit.job, tenant=bench.tenant)).error
+    told = (await bench.get(unit.job)).error
     (row,) = await Batches(silent, Settings()).rows(batch.id, tenant=bench.tenant)
     job = await silent.get(unit.job, tenant=bench.tenant)
     assert told is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from posology.errors import StoreUnavailable
-from posology.store import keys
 from posology.types import JobState
 from tests.integration.jobs_store.helpers import Bench
 
@@ -14,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_reply_outlasts_a_store_that_is_full(bench: Bench) -> None:
     held = await bench.running()
-    name = f"{keys.prefix(bench.tenant)}job:{held.unit.job}"
+    name = bench.key(f"job:{held.unit.job}")
     await bench.open(held, "a1")
     await bench.redis.config_set("maxmemory-policy", "noeviction")
     await bench.redis.config_set("maxmemory", 1)
@@ -28,11 +27,9 @@ async def test_a_reply_outlasts_a_store_that_is_full(bench: Bench) -> None:
         assert await bench.redis.scard(f"{name}:open") == 0
         # and what is there can be read
         assert await bench.state(held.unit.job) is JobState.RUNNING
-        assert (
-            len((await bench.store.get(held.unit.job, tenant=bench.tenant)).spending.attempts) == 1
-        )
+        assert len((await bench.get(held.unit.job)).spending.attempts) == 1
     finally:
         await bench.redis.config_set("maxmemory", 0)
-    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    out = await bench.get(held.unit.job)
     assert len(out.spending.attempts) == 1
     assert out.unknown_costs == 0

@@ -12,7 +12,7 @@ import pytest
 
 from posology.errors import IdempotencyConflict, JobCancelled, JobSuperseded, PosologyError
 from posology.types import Extraction, JobState
-from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, answer, refused
+from tests.integration.jobs_store.helpers import ERROR, Bench, answer, refused
 from workers.engine.units import ClaimedUnit, Unit
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +58,7 @@ async def test_fifty_claims_of_one_unit_give_one_token(bench: Bench) -> None:
     job = await bench.submit()
     held = await together(*(bench.claim(job, worker=f"w{i}") for i in range(50)))
     assert [one.token for one in held if one is not None] == [1]
-    assert (await bench.store.get(job, tenant=bench.tenant)).runs == 1
+    assert (await bench.get(job)).runs == 1
 
 
 async def test_the_reduce_is_asked_for_once(bench: Bench) -> None:
@@ -80,7 +80,7 @@ async def test_the_reduce_is_asked_for_once(bench: Bench) -> None:
 
         sent = await together(*(read(i) for _ in range(2) for i in range(count)))
         assert [unit.name for units in sent for unit in units] == ["reduce"]
-        out = await bench.store.get(job, tenant=bench.tenant)
+        out = await bench.get(job)
         assert out.state is JobState.REDUCING
         assert out.progress is not None
         assert out.progress.read == count
@@ -108,7 +108,7 @@ async def test_nothing_is_opened_once_a_cancellation_has_returned(bench: Bench) 
 
         async def cancel(job: str = job, over: asyncio.Event = over) -> int:
             await asyncio.sleep(0.01)
-            await bench.store.cancel(job, tenant=bench.tenant)
+            await bench.cancel(job)
             over.set()
             return 0
 
@@ -119,9 +119,8 @@ async def test_nothing_is_opened_once_a_cancellation_has_returned(bench: Bench) 
             f"posology:{{{bench.tenant}}}:job:{job}:open"
         ) == opened  # fmt: skip
         # what was on its way is in the account when the job ends
-        bench.clock.forward(LEASE)
-        await bench.sweep()
-        out = await bench.store.get(job, tenant=bench.tenant)
+        await bench.lost()
+        out = await bench.get(job)
         assert out.state is JobState.CANCELLED
         assert len(out.spending.attempts) == out.unknown_costs == opened
 
@@ -135,7 +134,7 @@ async def test_a_job_is_concluded_once(bench: Bench) -> None:
         "done": 1,
         "JobSuperseded": 19,
     }
-    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    out = await bench.get(held.unit.job)
     assert (out.result is None) == (out.state is JobState.FAILED)
     assert (out.error is None) == (out.state is JobState.SUCCEEDED)
 
@@ -143,7 +142,7 @@ async def test_a_job_is_concluded_once(bench: Bench) -> None:
 async def test_cancelling_and_concluding_at_once_leaves_one_end(bench: Bench) -> None:
     for _ in range(10):
         held = await bench.running()
-        cancels = [bench.store.cancel(held.unit.job, tenant=bench.tenant) for _ in range(3)]
+        cancels = [bench.cancel(held.unit.job) for _ in range(3)]
         words = await together(
             *(
                 said(one)
@@ -161,16 +160,15 @@ async def test_cancelling_and_concluding_at_once_leaves_one_end(bench: Bench) ->
 
 async def test_sweeps_at_once_find_a_lost_unit_once(bench: Bench) -> None:
     held = await bench.running()
-    bench.clock.forward(LEASE)
-    found = await together(*(bench.sweep() for _ in range(20)))
+    found = await together(*(bench.lost() for _ in range(20)))
     assert [unit for units in found for unit in units] == [held.unit]
-    assert (await bench.store.get(held.unit.job, tenant=bench.tenant)).losses == 1
+    assert (await bench.get(held.unit.job)).losses == 1
 
 
 async def test_retries_at_once_are_one_try(bench: Bench) -> None:
     held = await bench.running()
     await bench.worker().fail(held, ERROR)
-    retries = [bench.store.retry(held.unit.job, tenant=bench.tenant) for _ in range(20)]
+    retries = [bench.retry(held.unit.job) for _ in range(20)]
     words = Counter(await together(*(said(one) for one in retries)))
     assert words == {"done": 1, "JobNotFailed": 19}
     taken = await together(*(bench.worker().take(bench.tenant) for _ in range(5)))

@@ -13,7 +13,6 @@ from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.errors import QueueFull
-from posology.store import keys
 from tests.integration.jobs_store.helpers import RETENTION, Bench, answer, refused, request
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +29,7 @@ def lines(count: int, **fields: Any) -> list[str]:
 
 
 async def stored(bench: Bench) -> int:
-    return int(await bench.redis.get(f"{keys.prefix(bench.tenant)}stored") or 0)
+    return int(await bench.redis.get(bench.key("stored")) or 0)
 
 
 async def test_of_a_hundred_submissions_as_many_wait_as_may(bench: Bench) -> None:
@@ -58,7 +57,7 @@ async def test_a_job_that_runs_makes_room_and_another_tenant_has_its_own(bench: 
 
 
 async def test_the_tenants_own_limit_comes_first(bench: Bench) -> None:
-    record = f"{keys.prefix(bench.tenant)}tenant"
+    record = bench.key("tenant")
     await bench.redis.hset(record, "queued", "2")
     jobs = store(bench, queued=1)
     for _ in range(2):
@@ -67,7 +66,7 @@ async def test_the_tenants_own_limit_comes_first(bench: Bench) -> None:
         await jobs.submit(request(), tenant=bench.tenant)
     assert caught.value.allowed == 2
     await bench.redis.hset(record, mapping={"queued": "100", "stored": "1"})
-    await bench.redis.set(f"{keys.prefix(bench.tenant)}stored", MIB)
+    await bench.redis.set(bench.key("stored"), MIB)
     with pytest.raises(QueueFull) as caught:
         await jobs.submit(request(), tenant=bench.tenant)
     assert (caught.value.limit, caught.value.allowed, caught.value.used) == ("stored", 1, 1)
@@ -98,7 +97,7 @@ async def test_rejected_rows_take_room_too(bench: Bench) -> None:
 async def test_what_is_stored_is_what_redis_holds_until_it_is_forgotten(bench: Bench) -> None:
     async def held() -> int:
         found = 0
-        async for name in bench.redis.scan_iter(match=f"{keys.prefix(bench.tenant)}*", count=1_000):
+        async for name in bench.redis.scan_iter(match=bench.key("*"), count=1_000):
             found += await bench.redis.memory_usage(name, samples=0) or 0
         return found
 
@@ -114,14 +113,14 @@ async def test_what_is_stored_is_what_redis_holds_until_it_is_forgotten(bench: B
     assert 0.6 < await stored(bench) / await held() < 1.4
     bench.clock.forward(10 * 86_400)
     await bench.sweep()
-    assert not await bench.redis.exists(f"{keys.prefix(bench.tenant)}stored")
+    assert not await bench.redis.exists(bench.key("stored"))
 
 
 async def test_a_retried_job_is_weighed_again(bench: Bench) -> None:
     job = await bench.submit()
     before = await stored(bench)
-    await bench.store.cancel(job, tenant=bench.tenant)
-    await bench.store.retry(job, tenant=bench.tenant)
-    await bench.store.cancel(job, tenant=bench.tenant)
+    await bench.cancel(job)
+    await bench.retry(job)
+    await bench.cancel(job)
     # once, with a few events more
     assert before <= await stored(bench) < 2 * before

@@ -45,7 +45,7 @@ async def test_a_tenant_is_asked_while_it_has_waiting_jobs(bench: Bench) -> None
     assert not await waits(bench)
     held = await bench.claimed(job)
     await bench.worker().fail(held, ERROR)
-    await bench.store.retry(job, tenant=bench.tenant)
+    await bench.retry(job)
     assert await waits(bench)
 
 
@@ -79,8 +79,7 @@ async def test_a_job_that_nobody_was_told_of_is_found(bench: Bench) -> None:
 
 
 async def test_a_tenant_without_records_is_no_longer_looked_after(bench: Bench) -> None:
-    held = await bench.running()
-    await bench.open(held, "a1")
+    held = await bench.calling("a1")
     await bench.close(held, "a1")
     await bench.worker().fail(held, ERROR)
     await ahead(bench)

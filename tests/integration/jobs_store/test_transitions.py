@@ -10,14 +10,12 @@ import pytest
 from redis.exceptions import ResponseError
 
 from orchestrator.jobs import scripts
-from posology.errors import JobCancelled, JobFinished, JobNotFailed, JobNotFound, JobSuperseded
+from posology.errors import JobFinished, JobNotFailed, JobNotFound
 from posology.store import keys
-from posology.types import Extraction, JobState
+from posology.types import JobState
 from posology.types.jobs import OVER, TRANSITIONS
 from tests.integration.jobs_store.helpers import (
-    DIRECT,
     ERROR,
-    LEASE,
     LOSSES,
     PARTED,
     PATIENCE,
@@ -37,7 +35,7 @@ PAIRS = [(old, new) for old, new in product(JobState, JobState) if old is not ne
 
 async def _cancelling(bench: Bench) -> str:
     job = (await bench.running()).unit.job
-    await bench.store.cancel(job, tenant=bench.tenant)
+    await bench.cancel(job)
     return job
 
 
@@ -55,7 +53,7 @@ async def _failed(bench: Bench) -> str:
 
 async def _cancelled(bench: Bench) -> str:
     job = await bench.submit()
-    await bench.store.cancel(job, tenant=bench.tenant)
+    await bench.cancel(job)
     return job
 
 
@@ -98,11 +96,11 @@ async def _claim(bench: Bench, job: str) -> None:
 
 
 async def _cancel(bench: Bench, job: str) -> None:
-    await bench.store.cancel(job, tenant=bench.tenant)
+    await bench.cancel(job)
 
 
 async def _retry(bench: Bench, job: str) -> None:
-    await bench.store.retry(job, tenant=bench.tenant)
+    await bench.retry(job)
 
 
 async def _late(bench: Bench, job: str) -> None:
@@ -114,8 +112,7 @@ async def _late(bench: Bench, job: str) -> None:
 
 async def _take_over(bench: Bench, job: str) -> None:
     """Let the holder of ``answer`` be lost, as the state machine's own holders are not at hand."""
-    bench.clock.forward(LEASE)
-    await bench.sweep()
+    await bench.lost()
 
 
 async def _decide(bench: Bench, job: str) -> None:
@@ -189,14 +186,6 @@ def test_every_step_that_is_allowed_has_a_way() -> None:
     assert allowed == set(WAYS)
 
 
-@pytest.mark.parametrize("state", JobState)
-async def test_every_state_is_reached(bench: Bench, state: JobState) -> None:
-    job = await REACH[state](bench)
-    assert await bench.state(job) is state
-    page = await bench.store.page(tenant=bench.tenant, state=state)
-    assert [one.id for one in page.jobs] == [job]
-
-
 @pytest.mark.parametrize(("old", "new"), WAYS)
 async def test_a_step_is_made_and_told(bench: Bench, old: JobState, new: JobState) -> None:
     job = await REACH[old](bench)
@@ -205,14 +194,14 @@ async def test_a_step_is_made_and_told(bench: Bench, old: JobState, new: JobStat
     assert await bench.state(job) is new
     stream = cast(
         "list[tuple[str, dict[str, str]]]",
-        await bench.redis.xrange(f"{keys.prefix(bench.tenant)}job:{job}:events"),
+        await bench.redis.xrange(bench.key(f"job:{job}:events")),
     )
     states = [entry["data"] for _, entry in stream if entry["type"] == "state"]
     assert states[-2:] == [f'{{"state":"{old}"}}', f'{{"state":"{new}"}}']
     for state in JobState:
         page = await bench.store.page(tenant=bench.tenant, state=state)
         assert [one.id for one in page.jobs] == ([job] if state is new else [])
-    dead = await bench.redis.zrange(f"{keys.prefix(bench.tenant)}dead", 0, -1)
+    dead = await bench.redis.zrange(bench.key("dead"), 0, -1)
     assert dead == ([job] if new in (S.FAILED, S.EXPIRED) else [])
 
 
@@ -238,13 +227,12 @@ async def test_the_scripts_let_only_allowed_steps_be_made(
 async def test_what_a_user_may_do(bench: Bench, state: JobState) -> None:
     job = await REACH[state](bench)
     may_cancel = state not in OVER or state is S.CANCELLED
-    said = await refused(bench.store.cancel(job, tenant=bench.tenant))
+    said = await refused(bench.cancel(job))
     assert said is (None if may_cancel else JobFinished)
-    bench.clock.forward(LEASE)
-    await bench.sweep()
+    await bench.lost()
     now = await bench.state(job)
     assert now in OVER
-    said = await refused(bench.store.retry(job, tenant=bench.tenant))
+    said = await refused(bench.retry(job))
     assert said is (JobNotFailed if now is S.SUCCEEDED else None)
 
 
@@ -267,9 +255,9 @@ async def test_a_job_that_is_over_vanishes_with_all_its_keys(bench: Bench, state
     await bench.sweep()
     assert await bench.keys_of(job) == set()
     assert await bench.mentions_of(job) == set()
-    assert await refused(bench.store.get(job, tenant=bench.tenant)) is JobNotFound
-    assert await refused(bench.store.cancel(job, tenant=bench.tenant)) is JobNotFound
-    assert await refused(bench.store.retry(job, tenant=bench.tenant)) is JobNotFound
+    assert await refused(bench.get(job)) is JobNotFound
+    assert await refused(bench.cancel(job)) is JobNotFound
+    assert await refused(bench.retry(job)) is JobNotFound
 
 
 async def test_an_idempotency_key_ends_with_its_job(bench: Bench) -> None:
@@ -286,46 +274,9 @@ async def test_more_losses_than_a_unit_bears_fail_the_job(bench: Bench) -> None:
     for lost in range(LOSSES + 1):
         assert await bench.state(job) in (S.QUEUED, S.RUNNING)
         await bench.claimed(job, worker=f"w{lost}")
-        bench.clock.forward(LEASE)
-        await bench.sweep()
-    out = await bench.store.get(job, tenant=bench.tenant)
+        await bench.lost()
+    out = await bench.get(job)
     assert out.state is S.FAILED
     assert out.error is not None
     assert out.error.type == "WorkerLost"
     assert out.losses == LOSSES + 1
-
-
-async def test_a_cancelled_job_settles_with_its_last_holder(bench: Bench) -> None:
-    job = await bench.extracting(3)
-    held = [await bench.claimed(job, f"extract:{i}") for i in range(2)]
-    await _cancel(bench, job)
-    assert await bench.claim(job, "extract:2") is None
-    with pytest.raises(JobCancelled):
-        await bench.worker().extracted(held[0], Extraction(partition=0))
-    assert await bench.state(job) is S.CANCELLING
-    await bench.worker().release(held[1])
-    assert await bench.state(job) is S.CANCELLED
-
-
-async def test_a_decision_comes_too_late_for_a_cancelled_job(bench: Bench) -> None:
-    held = await bench.running()
-    await _cancel(bench, held.unit.job)
-    with pytest.raises(JobCancelled):
-        await bench.worker().decide(held, DIRECT, calls=1)
-    assert await bench.state(held.unit.job) is S.CANCELLED
-    with pytest.raises(JobSuperseded):
-        await bench.worker().succeed(held, answer())
-
-
-async def test_nothing_is_sent_again_for_a_job_whose_time_is_over(bench: Bench) -> None:
-    held = await bench.running()
-    # lease and deadline end before anybody looks
-    bench.clock.forward(PATIENCE)
-    assert await bench.sweep() == []
-    assert await bench.state(held.unit.job) is S.EXPIRED
-
-
-async def test_a_worker_ends_a_job_whose_deadline_passed(bench: Bench) -> None:
-    held = await bench.running()
-    await bench.worker().fail(held, ERROR, expired=True)
-    assert await bench.state(held.unit.job) is S.EXPIRED

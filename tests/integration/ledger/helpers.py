@@ -269,26 +269,15 @@ def ended(
     outcome: Outcome = Outcome.OK,
     model: str = MODEL,
 ) -> Attempt:
-    opened = opening(attempt, bound, model=model)
-    return Attempt(
-        id=attempt,
+    return Attempt.of(
+        opening(attempt, bound, model=model),
         call=1,
-        attempt=1,
-        stage=opened.stage,
-        model=model,
-        prompt=PROMPT,
         outcome=outcome,
         error=None if outcome is Outcome.OK else "ProviderTimeout",
         usage=None if cost is None else Usage(input=10, output=1),
         cost=None if cost is None else Decimal(cost),
-        started=opened.started,
         latency=0.5,
         request_id=None,
-        strategy="direct",
-        input_bound=100,
-        max_tokens=10,
-        reserved=opened.reserved,
-        prices="test",
     )
 
 
@@ -345,8 +334,5 @@ async def open_desk(kind: str, tenant: str, url: str) -> AsyncIterator[Desk]:
     if kind == "memory":
         yield MemoryDesk(tenant)
         return
-    redis = connect(url)
-    try:
+    async with connect(url) as redis:
         yield RedisDesk(tenant, redis=redis, url=url)
-    finally:
-        await redis.aclose()

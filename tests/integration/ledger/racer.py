@@ -104,15 +104,12 @@ def add(to: Told, other: Told) -> None:
 def _thread(given: Round, index: int, start: threading.Barrier) -> Told:
     async def run() -> Told:
         told = Told()
-        redis = connect(given.url)
-        try:
+        async with connect(given.url) as redis:
             ledger = RedisLedger(redis, given.url, tenant=given.tenant)
             async with anyio.create_task_group() as group:
                 for job in range(given.jobs):
                     draw = random.Random(f"{given.seed}-{index}-{job}")
                     group.start_soon(_job, given, ledger, draw, told)
-        finally:
-            await redis.aclose()
         return told
 
     start.wait()

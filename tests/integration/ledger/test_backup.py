@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 
+import anyio
 import pytest
 from anyio import to_thread
 from redis import Redis as SyncRedis
@@ -28,8 +29,10 @@ from posology.errors import BudgetExhausted, StoreUnavailable
 from posology.index.locking.lock import WriteLock
 from posology.store import keys
 from posology.store.connection import connect
-from posology.types import Limits
+from posology.types import Limits, Scope
 from tests.integration.ledger.helpers import (
+    Entry,
+    Server,
     asked,
     ended,
     lasting_redis,
@@ -40,11 +43,9 @@ from tests.integration.ledger.helpers import (
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_backup_restores_the_books(tmp_path: Path, tenant: str) -> None:
-    old, new, folder = tmp_path / "old", tmp_path / "new", tmp_path / "backups"
-    old.mkdir()
-    with lasting_redis(old, "always") as server:
-        redis = connect(server.url)
+async def spent_on(server: Server, tenant: str) -> list[Entry]:
+    """Spend 1 of 4 dollars, with a call under way; return the entries."""
+    async with connect(server.url) as redis:
         await redis.sadd(keys.SPENDERS, tenant)
         ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
         await write_limits(redis, tenant, Limits(total=Decimal(4)))
@@ -52,10 +53,40 @@ async def test_a_backup_restores_the_books(tmp_path: Path, tenant: str) -> None:
             await ledger.reserve(asked(attempt))
         await ledger.settle(ended("a", "0.25"))
         await ledger.settle(ended("b", "0.75"))
-        before = await stream(redis, tenant)
-        made = await back_up(Sources(redis=server.url), folder, keep=3)
+        return await stream(redis, tenant)
+
+
+async def is_restored(server: Server, tenant: str, before: list[Entry]) -> None:
+    """Check that the books are whole, that what was under way can end, and that the limit holds."""
+    async with connect(server.url) as redis:
+        assert await stream(redis, tenant) == before
+        assert (await Auditor(redis, server.url, tenant).verify()).right
+        ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
+        await ledger.settle(ended("held", "0.5"))
+        (total,) = (b for b in await ledger.balances() if b.scope is Scope.TOTAL)
+        assert (total.spent, total.reserved) == (Decimal("1.5"), Decimal(0))
+        for attempt in ("c", "d"):
+            await ledger.reserve(asked(attempt))
+            await ledger.settle(ended(attempt, "1"))
+        with pytest.raises(BudgetExhausted):
+            await ledger.reserve(asked("e"))
+        assert (await Auditor(redis, server.url, tenant).verify()).right
+
+
+async def reserved_later(server: Server, tenant: str) -> None:
+    """Do what no backup of before has."""
+    async with connect(server.url) as redis:
+        ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
         await ledger.reserve(asked("late"))
-        await redis.aclose()
+
+
+async def test_a_backup_restores_the_books(tmp_path: Path, tenant: str) -> None:
+    old, new, folder = tmp_path / "old", tmp_path / "new", tmp_path / "backups"
+    old.mkdir()
+    with lasting_redis(old, "always") as server:
+        before = await spent_on(server, tenant)
+        made = await back_up(Sources(redis=server.url), folder, keep=3)
+        await reserved_later(server, tenant)
     shutil.rmtree(old)
 
     about = json.loads((made.folder / "backup.json").read_text())
@@ -70,20 +101,25 @@ async def test_a_backup_restores_the_books(tmp_path: Path, tenant: str) -> None:
     new.mkdir()
     shutil.copy(made.folder / "redis.rdb", new / "appendonly.aof")
     with lasting_redis(new, "always") as server:
-        redis = connect(server.url)
-        try:
-            assert await stream(redis, tenant) == before
-            assert (await Auditor(redis, server.url, tenant).verify()).right
-            ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
-            await ledger.settle(ended("held", "0.5"))
-            for attempt in ("c", "d"):
-                await ledger.reserve(asked(attempt))
-                await ledger.settle(ended(attempt, "1"))
-            with pytest.raises(BudgetExhausted):
-                await ledger.reserve(asked("e"))
-            assert (await Auditor(redis, server.url, tenant).verify()).right
-        finally:
-            await redis.aclose()
+        await is_restored(server, tenant, before)
+
+
+async def test_a_copy_of_the_files_restores_the_books(tmp_path: Path, tenant: str) -> None:
+    """From under a running Redis, which rewrites its file meanwhile."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    with lasting_redis(old, "always") as server:
+        before = await spent_on(server, tenant)
+        async with connect(server.url) as redis:
+            await redis.bgrewriteaof()
+            with anyio.fail_after(90):
+                while (await redis.info("persistence"))["aof_rewrite_in_progress"]:  # noqa: ASYNC110 - Redis tells nobody
+                    await anyio.sleep(0.02)
+        shutil.copytree(old, new, ignore=shutil.ignore_patterns("*.sock"))
+        await reserved_later(server, tenant)
+    shutil.rmtree(old)
+    with lasting_redis(new, "always") as server:
+        await is_restored(server, tenant, before)
 
 
 async def test_a_snapshot_is_of_one_moment_while_others_write(

@@ -133,8 +133,7 @@ async def test_a_full_redis_lets_nothing_be_sent_and_takes_every_end(
     tmp_path: Path, tenant: str
 ) -> None:
     with lasting_redis(tmp_path, "everysec") as server:
-        redis = connect(server.url)
-        try:
+        async with connect(server.url) as redis:
             ledger = RedisLedger(redis, server.url, tenant=tenant, lease=1.0)
             for attempt in ("a", "b", "c"):
                 await ledger.reserve(asked(attempt))
@@ -154,8 +153,6 @@ async def test_a_full_redis_lets_nothing_be_sent_and_takes_every_end(
             entries = await stream(redis, tenant)
             assert last_words(entries) == {"a": "settle", "b": "release", "c": "correct"}
             assert await counters(redis, tenant, "run_a", "run_new") == fold(entries)
-        finally:
-            await redis.aclose()
 
 
 def _restart(server: Server, kill: bool) -> None:

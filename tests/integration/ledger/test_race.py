@@ -119,12 +119,9 @@ def _race(number: int, url: str) -> Race:
 async def test_no_race_spends_more_than_the_cap_or_leaves_a_call_unmade(
     redis_url: str, racers: list[subprocess.Popen[str]]
 ) -> None:
-    redis = connect(redis_url)
-    try:
+    async with connect(redis_url) as redis:
         for number in range(RACES):
             await _run(redis, _race(number, redis_url), racers, number)
-    finally:
-        await redis.aclose()
 
 
 async def _run(redis: Redis, race: Race, racers: list[subprocess.Popen[str]], number: int) -> None:

@@ -28,16 +28,13 @@ async def right(redis: Redis, server: Server, tenant: str) -> None:
 async def written(folder: Path, tenant: str, attempt: str, *, settled: bool) -> None:
     """Spend on a Redis that starts and ends for it."""
     with lasting_redis(folder, "always") as server:
-        redis = connect(server.url)
-        try:
+        async with connect(server.url) as redis:
             await right(redis, server, tenant)
             ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
             await ledger.reserve(asked(attempt))
             if settled:
                 await ledger.settle(ended(attempt, "0.25"))
             await right(redis, server, tenant)
-        finally:
-            await redis.aclose()
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3, 8, 14, 15, 40, 100, 300, 600])
@@ -66,9 +63,6 @@ async def test_what_was_torn_long_ago_takes_nothing_else_away(tmp_path: Path, te
             b"*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nc\r\n$1\r\nd\r\n*1\r\n$4\r\nEXEC\r\n"
         )
     with lasting_redis(tmp_path, "always") as server:
-        redis = connect(server.url)
-        try:
+        async with connect(server.url) as redis:
             assert await redis.get("c") == "d"
-        finally:
-            await redis.aclose()
     assert file.stat().st_size >= whole

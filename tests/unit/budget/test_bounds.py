@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import re
-import time
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,12 +21,13 @@ from posology.budget.bounds.calls import NEWER, PER_CALL, PER_MESSAGE, CallBound
 from posology.budget.bounds.openai_tokens import EncodingFile
 from posology.corpus import sample
 from posology.hub import published
-from posology.query import make_query
 from posology.text.bounds import bytes_bound, words_bound
 from posology.text.tokens import wordpiece_counter
-from posology.types import Call, Message, PromptId, Role, Stage
+from posology.types import Call
 from prompts.answer import AnswerReply
+from tests.support.calls import a_call, asks
 from tests.support.examples import examples
+from tests.support.growth import MOST, growth
 from tests.support.held import held_after
 
 FOLDER = published()
@@ -183,19 +183,9 @@ def test_it_bounds_real_abstracts(trained: Tokenizer, shared_data: Path) -> None
     assert not over
 
 
-@pytest.mark.parametrize("text", [(" ".join(NOTES) * 9)[:16_000], "1" * 16_000])
-def test_it_takes_little_time(text: str) -> None:
-    words_bound(text)
-    best = min(_timed(text) for _ in range(20))
-    # a twentieth of that is usual
-    assert best < 0.05
-
-
-def _timed(text: str) -> float:
-    """Processor seconds, which other processes do not take."""
-    started = time.thread_time()
-    words_bound(text)
-    return time.thread_time() - started
+@pytest.mark.parametrize("text", [" ".join(NOTES), "1" * 100])
+def test_it_takes_time_in_proportion(text: str) -> None:
+    assert growth(lambda n: words_bound(text * n), 20) < MOST
 
 
 @pytest.mark.parametrize("new", ["case {0}", "trial {0:06x}e", "NCT{0:08}", "{0}mg"])
@@ -212,15 +202,7 @@ def test_new_numbers_and_ids_leave_nothing_in_memory(new: str) -> None:
 
 
 def _call(model: str = "anthropic:claude-sonnet-4-5", *contents: str) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=model,
-        query=make_query("Does aspirin prevent stroke?"),
-        excerpts=(),
-        messages=tuple(Message(role=Role.USER, content=content) for content in contents),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=200,
-    )
+    return a_call(model=model, messages=asks(*contents))
 
 
 def test_a_call_is_its_messages_and_what_is_set_around_them() -> None:

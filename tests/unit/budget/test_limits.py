@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from posology.budget.ledger.base import MAX_CAP, NANO
 from posology.budget.tenants.limits import (
-    FIELDS,
     MAX_COUNT,
     MAX_MODELS,
     amount,
@@ -145,11 +144,3 @@ def test_no_text_is_more_than_refused(text: str) -> None:
     for reads in (amount, number):
         with contextlib.suppress(InvalidLimit):
             reads(text, "day")
-
-
-def test_every_limit_is_checked_and_written() -> None:
-    # a new one must be thought of here
-    assert set(FIELDS) == {
-        "day", "month", "total", "job", "models", "calls", "requests_per_minute", "tokens_per_minute",
-        "queued", "stored", "may_ingest",
-    }  # fmt: skip

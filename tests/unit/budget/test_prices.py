@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from itertools import pairwise
 
 import pytest
 from genai_prices import Usage as Counted
@@ -74,38 +73,6 @@ models = st.deferred(
 )
 
 
-def test_openai_reasoning_is_billed_like_output_and_cached_input_for_less() -> None:
-    model = "openai:gpt-4o-mini"
-    assert price(model, Usage(input=MILLION)) == Decimal("0.15")
-    assert price(model, Usage(output=MILLION)) == Decimal("0.6")
-    assert price(model, Usage(reasoning=MILLION)) == Decimal("0.6")
-    assert price(model, Usage(cache_read=MILLION)) == Decimal("0.075")
-
-
-def test_anthropic_cache_writes_cost_more_and_most_for_an_hour() -> None:
-    model = "anthropic:claude-3-5-haiku-latest"
-    assert price(model, Usage(input=MILLION)) == Decimal("0.8")
-    assert price(model, Usage(cache_read=MILLION)) == Decimal("0.08")
-    assert price(model, Usage(cache_write_5m=MILLION)) == Decimal(1)
-    assert price(model, Usage(cache_write_1h=MILLION)) == Decimal("1.6")
-    assert price(model, Usage(output=MILLION)) == Decimal(4)
-
-
-@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "anthropic:claude-3-5-haiku-latest"])
-@given(usages)
-def test_the_whole_costs_what_its_buckets_cost(model: str, usage: Usage) -> None:
-    parts = (
-        Usage(input=usage.input),
-        Usage(cache_read=usage.cache_read),
-        Usage(cache_write_5m=usage.cache_write_5m),
-        Usage(cache_write_1h=usage.cache_write_1h),
-        Usage(output=usage.output),
-        Usage(reasoning=usage.reasoning),
-    )
-    costs = [price(model, part) for part in parts]
-    assert price(model, usage) == sum((cost or Decimal(0) for cost in costs), Decimal(0))
-
-
 def test_the_offline_reader_is_free_by_declaration() -> None:
     assert price("offline:extractive", Usage(input=MILLION, output=MILLION)) == Decimal(0)
 
@@ -138,11 +105,6 @@ def test_an_embedding_has_no_output_to_price() -> None:
     model = "openai:text-embedding-3-small"
     assert price(model, Usage(input=MILLION)) == Decimal("0.02")
     assert price(model, Usage(input=1, output=1)) is None
-
-
-@given(st.text(max_size=30))
-def test_no_name_breaks_it(model: str) -> None:
-    price(model, Usage(input=1))
 
 
 def test_prices_come_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,14 +356,6 @@ def test_a_price_by_the_request_is_part_of_the_worst_case() -> None:
         assert BOOK.worst(model, input_tokens=0, output_tokens=0) == cost
 
 
-def test_steps_are_in_order() -> None:
-    for model in stepped():
-        rates = Listed(model=ALL[model]).rates(datetime.now(tz=UTC))
-        assert rates is not None
-        assert rates.steps[0].above == -1
-        assert all(one.above < next_.above for one, next_ in pairwise(rates.steps))
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -450,22 +404,11 @@ def test_a_known_bill_has_a_cost_also_where_nothing_could_be_reserved() -> None:
 
 
 def test_every_listed_id_without_fees_has_a_bound_if_it_has_a_price() -> None:
-    from genai_prices.data import providers
-
-    seen = 0
-    for provider in providers:
-        if provider.id not in ("openai", "anthropic"):
-            continue
-        for model in provider.models:
-            name = f"{provider.id}:{model.id}"
-            if (
-                re.search("search|deep-research|computer-use", name)
-                or BOOK.cost(name, Usage(input=1, output=1)) is None
-            ):
-                continue
-            assert BOOK.worst(name, input_tokens=1, output_tokens=1) > 0, name
-            seen += 1
-    assert seen > 50
+    fees = re.compile("search|deep-research|computer-use")
+    ours = [n for n in priced() if n.startswith(("openai:", "anthropic:")) and not fees.search(n)]
+    assert len(ours) > 50
+    for name in ours:
+        assert BOOK.worst(name, input_tokens=1, output_tokens=1) > 0, name
 
 
 @pytest.mark.parametrize(

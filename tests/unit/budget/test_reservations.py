@@ -22,20 +22,8 @@ from posology.llm.accounting import open_attempt
 from posology.llm.models.families import capabilities
 from posology.llm.providers.table import PROVIDERS
 from posology.seams.batches import BatchLine
-from posology.types import (
-    EFFORTS,
-    Call,
-    Effort,
-    Message,
-    Opening,
-    PromptId,
-    Query,
-    Role,
-    Served,
-    Stage,
-    Tier,
-    Usage,
-)
+from posology.types import EFFORTS, Call, Effort, Opening, Served, Tier, Usage
+from tests.support.calls import a_call, asks
 from tests.support.examples import examples
 from workers.engine.lane.calls import LaneCalls
 
@@ -50,13 +38,9 @@ MODELS = tuple(name for name in listed_models() if not PROVIDERS[name.partition(
 
 
 def call_of(model: str, tier: Tier, *, cached: bool, effort: Effort | None, output: int) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
+    return a_call(
         model=model,
-        query=Query(text="Does it?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content="Does it? " * 9),),
-        prompt=PromptId(name="answer", digest="0" * 16),
+        messages=asks("Does it? " * 9),
         max_tokens=output,
         tier=tier,
         effort=effort,

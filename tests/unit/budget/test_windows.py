@@ -39,22 +39,6 @@ def test_a_window_ends_where_the_next_begins(at: datetime) -> None:
         assert window(over - timedelta(microseconds=1)) == window(at)
 
 
-@pytest.mark.parametrize(
-    ("at", "day", "month"),
-    [
-        ("2026-01-31", "2026-02-01", "2026-02-01"),
-        ("2028-02-28", "2028-02-29", "2028-03-01"),
-        ("2028-02-29", "2028-03-01", "2028-03-01"),
-        ("2100-02-28", "2100-03-01", "2100-03-01"),
-        ("2026-12-31", "2027-01-01", "2027-01-01"),
-    ],
-)
-def test_ends_of_months_and_years(at: str, day: str, month: str) -> None:
-    noon = datetime.fromisoformat(at).replace(hour=12, tzinfo=UTC)
-    assert resets(Scope.DAY, noon) == datetime.fromisoformat(day).replace(tzinfo=UTC)
-    assert resets(Scope.MONTH, noon) == datetime.fromisoformat(month).replace(tzinfo=UTC)
-
-
 @pytest.mark.parametrize("scope", [Scope.TOTAL, Scope.JOB, Scope.CALLS, "turn"])
 def test_what_is_no_window_never_ends(scope: str) -> None:
     assert resets(scope, datetime(2026, 1, 15, tzinfo=UTC)) is None

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import example, given
@@ -11,6 +10,7 @@ from posology.text._edges import drops_negation
 from posology.text.sentences import split
 from strategies.compression.wording.cues import Cue, cue
 from strategies.compression.wording.phrases import MOST_WORDS, Segments, segment
+from tests.support.growth import MOST, growth
 
 #: as abstracts write them; each must stay whole
 HELD = (
@@ -235,19 +235,13 @@ def test_not_only_is_no_negation() -> None:
     assert not any(segment(text, split(text)).protected)
 
 
-def test_an_abstract_takes_milliseconds() -> None:
+def test_a_text_takes_time_in_proportion() -> None:
     sentence = (
         "Among 120 patients, aspirin (81 mg daily) did not reduce the risk of stroke in adults. "
     )
-    text = sentence * 15
-    sentences = split(text)
-    segment(text, sentences)
-    best = min(_seconds(text, sentences) for _ in range(5))
-    # a thirtieth of that on an idle machine
-    assert best < 0.05
 
+    def work(sentences: int) -> None:
+        text = sentence * sentences
+        segment(text, split(text))
 
-def _seconds(text: str, sentences: tuple) -> float:  # type: ignore[type-arg]
-    started = time.process_time()
-    segment(text, sentences)
-    return time.process_time() - started
+    assert growth(work, 15) < MOST

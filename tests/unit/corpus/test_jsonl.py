@@ -31,11 +31,6 @@ def ids(path: Path, *, after: int = 0) -> list[str]:
     return [item.passage.id for item in read(path, after=after) if isinstance(item, Record)]
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_reads_plain_and_gzipped(tmp_path: Path, name: str) -> None:
-    assert ids(write(tmp_path / name, *LINES)) == [f"n:{i}" for i in range(5)]
-
-
 def test_tells_gzip_from_its_content_not_its_name(tmp_path: Path) -> None:
     plain = tmp_path / "plain.jsonl.gz"
     plain.write_bytes(LINES[0])
@@ -94,34 +89,6 @@ def test_a_line_beyond_the_bound_is_never_held(
     assert isinstance(bad, BadRecord)
     assert bad.reason == "longer than 100,000 bytes"
     assert peak < 5_000_000
-
-
-def test_a_truncated_gzip_keeps_what_came_before(tmp_path: Path) -> None:
-    lines = [json.dumps({"id": f"n:{i}", "text": f"{i} {i**7}"}).encode() for i in range(5_000)]
-    path = write(tmp_path / "a.jsonl.gz", *lines)
-    path.write_bytes(path.read_bytes()[:-2_000])
-    *records, last = read(path)
-    assert isinstance(last, BadFile)
-    assert last.line == len(records) > 1_000
-    assert str(last).startswith(f"{path}:{last.line}: Compressed file ended")
-    assert all(isinstance(record, Record) for record in records)
-    assert count_rows(path) == len(records)
-
-
-def test_a_corrupted_gzip_is_a_bad_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(b"\x1f\x8b" + b"no gzip at all")
-    (only,) = read(path)
-    assert isinstance(only, BadFile)
-    assert only.line is None
-
-
-def test_folders_give_their_files_in_order_and_files_come_once(tmp_path: Path) -> None:
-    b = write(tmp_path / "b.jsonl", LINES[0])
-    a = write(tmp_path / "a.jsonl.gz", LINES[1])
-    (tmp_path / "figure.png").write_text("not a corpus")
-    (tmp_path / "README.txt").write_text("about the corpus")
-    assert list(expand([tmp_path, b, tmp_path / "." / "a.jsonl.gz"])) == [a, b]
 
 
 def test_what_is_not_there_is_a_bad_file(tmp_path: Path) -> None:

@@ -75,11 +75,6 @@ def test_the_title_is_taken_if_the_first_page_shows_it(tmp_path: Path) -> None:
     assert passage.title == "a leaflet"
 
 
-def test_running_heads_and_page_numbers_go(tmp_path: Path) -> None:
-    pages = [["Notes on salt 2001", f"Page says {word}.", str(i)] for i, word in enumerate("abcd")]
-    assert texts(write(tmp_path, *pages)) == ["\n\n".join(f"Page says {word}." for word in "abcd")]
-
-
 def test_what_repeats_on_two_pages_or_within_them_stays(tmp_path: Path) -> None:
     pages = [["Salt helps.", "One.", "Salt helps.", "Two.", "End."] for _ in range(2)]
     assert texts(write(tmp_path, *pages))[0].count("Salt helps.") == 4

@@ -61,84 +61,16 @@ def numbers(values: Sequence[str], x: float, size: float = 8) -> list[Word]:
     return [word(text, x - 0.5 * size * len(text), base, size) for text, base in places if text]
 
 
-@pytest.mark.parametrize("values", ["1 2 3 4 5 6", "8 9 10 11 12 13", "98 99 100 101 102 103"])
-@pytest.mark.parametrize("x", [90.0, 97.0, 60.0, 400.0])
-def test_numbers_of_lines_go(values: str, x: float) -> None:
-    (page,) = without_numbers([[*body(), *numbers(values.split(), x)]])
-    assert read(page) == " ".join(TEXT)
-
-
-def test_numbers_of_some_lines_go_on_every_page() -> None:
-    first = [
-        *body(),
-        *numbers(
-            [
-                "",
-                "5",
-                "",
-                "",
-                "",
-                "",
-            ],
-            90,
-        ),
-    ]
-    second = [*body(), *numbers(["", "", "", "", "10", ""], 90)]
-    # each second line, too
-    two = [*body(), *numbers(["", "2", "", "4", "", "6"], 90)]
-    assert [read(page) for page in without_numbers([two])] == [" ".join(TEXT)]
-    long = [
-        *body(TEXT * 3),
-        *numbers(["", "", "15", "", "", "", "", "20", "", "", "", "", "25"], 90),
-    ]
-    assert [read(page) for page in without_numbers([first, second, long])] == [
-        " ".join(TEXT), " ".join(TEXT), " ".join(TEXT * 3),
-    ]  # fmt: skip
-
-
 def test_numbers_at_even_distances_go_wherever_the_lines_are() -> None:
     ruler = [word(str(i + 1), 60 - 4 * len(str(i + 1)), 90 + 13.7 * i, 8) for i in range(25)]
     (page,) = without_numbers([[*body(TEXT * 4), *ruler]])
     assert read(page) == " ".join(TEXT * 4)
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        # a table, entries of a list, questions
-        ["a woman of old age   well", "a man who drank   left the trial", "a man of 80 years   well"] * 2,
-        ["Jones on salt drops.", "Smith on what salt drops did to adults.", "Byron on drops of salt."] * 2,
-        ["were you able to stand up in the morning?", "had you fallen in the week before this?"] * 3,
-    ],
-)  # fmt: skip
-def test_numbers_of_a_list_or_a_table_stay(texts: list[str]) -> None:
-    page = [
-        one
-        for i, text in enumerate(texts)
-        for j, cell in enumerate(text.split("   "))
-        for one in row(cell, 100 + 200 * j, 100 + 12 * i)
-    ]
-    page += numbers(["1", "2", "3", "4", "5", "6"], 90)
-    assert list(without_numbers([page])) == [page]
-
-
 def test_a_number_of_the_text_below_those_of_lines_stays() -> None:
     first = [*body(), *numbers(["1", "2", "3", "4", "5", "6"], 90)]
     second = [*body(), word("81", 90 - 8, 136)]
     assert [len(page) for page in without_numbers([first, second])] == [len(body()), len(second)]
-
-
-@pytest.mark.parametrize("turn", [6.0, 45.0, 315.0])
-def test_type_in_another_direction_is_none_of_the_lines(turn: float) -> None:
-    page = [*body(), word("DRAFT", 120, 130, 60, turn)]
-    assert read(page) == " ".join((*TEXT, "DRAFT"))
-    assert [line.text for line in lines(page, 1) if line.aside] == ["DRAFT"]
-
-
-@pytest.mark.parametrize("size", [14.0, 24.0, 60.0, 140.0])
-def test_large_type_over_the_text_is_none_of_its_lines(size: float) -> None:
-    page = [*body(), word("DRAFT", 120, 130, size)]
-    assert read(page) == " ".join((*TEXT, "DRAFT"))
 
 
 def test_a_stamp_below_the_text_is_no_heading_and_an_initial_is_no_stamp() -> None:
@@ -218,19 +150,6 @@ def _pages(heads: Sequence[str | None], *, base: float = 20, size: float = 8) ->
     ]
 
 
-@pytest.mark.parametrize(
-    "heads",
-    [
-        [None, "Byron et al.", "Salt", "Byron et al."],
-        [None, "B", "S 3", "B", "S 5"],
-        ["N", "N", "N"],
-    ],
-)
-def test_heads_go(heads: list[str | None]) -> None:
-    kept = {line.text for page in without_heads(_pages(heads)) for line in page}
-    assert not kept & {"Byron et al.", "B", "S 3", "S 5", "N"}
-
-
 def test_what_is_at_another_height_or_in_the_type_of_the_text_is_no_head_of_two_pages() -> None:
     for pages in (
         _pages([None, "Byron et al.", "x", "Byron et al."], size=10),
@@ -239,18 +158,6 @@ def test_what_is_at_another_height_or_in_the_type_of_the_text_is_no_head_of_two_
         assert (
             sum(line.text == "Byron et al." for page in without_heads(pages) for line in page) == 2
         )
-
-
-def test_a_head_of_five_lines_and_a_watermark_anywhere_go() -> None:
-    pages = [
-        [
-            *(_line(f"Notice {chr(97 + i)}", page, 10 + 9 * i, 7) for i in range(5)),
-            *(_line(f"Text {chr(96 + page)}{chr(96 + i)}", page, 100 + 12 * i) for i in range(9)),
-            _line("DRAFT", page, 150, 90, aside=True),
-        ]
-        for page in (1, 2, 3)
-    ]
-    assert [len(page) for page in without_heads(pages)] == [9, 9, 9]
 
 
 def test_numbers_below_the_second_line_of_a_page_are_none_of_a_head() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
@@ -23,55 +22,37 @@ from posology.llm.memo import call_key
 from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
-from posology.query import make_query
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
-from posology.types import (
-    Attempt,
-    Call,
-    Completion,
-    Finish,
-    Opening,
-    Outcome,
-    PromptId,
-    Stage,
-    Tier,
-    Usage,
-)
+from posology.types import Attempt, Call, Completion, Finish, Opening, Outcome, Tier, Usage
+from tests.support.adapters import fails
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
 
-MakeCall = Callable[..., Call]
 USAGE = Usage(input=100, output=10)
 
 
 CENTS = FlatPrices()
 
 
-def fails(
-    kind: type[errors.ProviderError] = errors.ProviderOverloaded, **details: Any
-) -> errors.ProviderError:
-    return kind("no", provider="openai", model="openai:m", **details)
+def accounting(model: Any, journal: Account, **given: Any) -> Accounting:
+    return Accounting(model, journal=journal, **{"prices": CENTS, "bound": by_bytes, **given})
 
 
 async def no_wait(_seconds: float) -> None:
     await anyio.lowlevel.checkpoint()
 
 
-async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
+async def test_a_success_is_accounted_for() -> None:
     account = Account()
     clock = count(5.0, 0.25)
     completion = Completion(
         text="yes", usage=USAGE, finish=Finish.STOP, served_model="m", request_id="r"
     )
-    complete = Accounting(
-        ScriptedModel([completion]),
-        journal=account,
-        prices=CENTS,
-        bound=by_bytes,
-        clock=lambda: next(clock),
-        now=lambda: 7.0,
+    complete = accounting(
+        ScriptedModel([completion]), account, clock=lambda: next(clock), now=lambda: 7.0
     )
-    call = make_call()
+    call = a_call()
     assert await complete(call, CallState()) is completion
     assert account.attempts == (
         Attempt(
@@ -109,31 +90,23 @@ async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
     ],
 )
 async def test_a_failure_is_accounted_for_and_raised(
-    error: Exception,
-    outcome: Outcome,
-    usage: Usage | None,
-    cost: Decimal | None,
-    make_call: MakeCall,
+    error: Exception, outcome: Outcome, usage: Usage | None, cost: Decimal | None
 ) -> None:
     account = Account()
-    complete = Accounting(ScriptedModel([error]), journal=account, prices=CENTS, bound=by_bytes)
+    complete = accounting(ScriptedModel([error]), account)
     with pytest.raises(type(error)) as caught:
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert caught.value is error
     (attempt,) = account.attempts
     assert (attempt.outcome, attempt.error) == (outcome, type(error).__name__)
     assert (attempt.usage, attempt.cost) == (usage, cost)
 
 
-async def test_a_cancelled_attempt_is_accounted_for_and_stays_cancelled(
-    make_call: MakeCall,
-) -> None:
+async def test_a_cancelled_attempt_is_accounted_for_and_stays_cancelled() -> None:
     account = Account()
-    complete = Accounting(
-        ScriptedModel(["late"], latency=30.0), journal=account, prices=CENTS, bound=by_bytes
-    )
+    complete = accounting(ScriptedModel(["late"], latency=30.0), account)
     with anyio.move_on_after(1.0) as scope:
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert scope.cancelled_caught
     (attempt,) = account.attempts
     assert attempt.outcome is Outcome.CANCELLED
@@ -141,27 +114,23 @@ async def test_a_cancelled_attempt_is_accounted_for_and_stays_cancelled(
     assert attempt.latency >= 0.01
 
 
-async def test_a_deadline_accounts_for_the_attempt_that_it_cuts_off(make_call: MakeCall) -> None:
+async def test_a_deadline_accounts_for_the_attempt_that_it_cuts_off() -> None:
     account = Account()
-    accounted = Accounting(
-        ScriptedModel(["late"], latency=30.0), journal=account, prices=CENTS, bound=by_bytes
-    )
+    accounted = accounting(ScriptedModel(["late"], latency=30.0), account)
     with pytest.raises(errors.DeadlineExceeded):
-        await Retry(accounted, policy=RetryPolicy(deadline=0.02))(make_call())
+        await Retry(accounted, policy=RetryPolicy(deadline=0.02))(a_call())
     assert [a.outcome for a in account.attempts] == [Outcome.CANCELLED]
 
 
-async def test_a_reply_that_needs_a_repair_is_unusable(make_call: MakeCall) -> None:
+async def test_a_reply_that_needs_a_repair_is_unusable() -> None:
     class Verdict(BaseModel):
         verdict: str
 
     account = Account()
     script: list[Any] = ["no object", Verdict(verdict="yes")]
-    complete = Accounting(
-        ScriptedModel(script), journal=account, prices=CENTS, bound=by_bytes, verdict=verdict
-    )
+    complete = accounting(ScriptedModel(script), account, verdict=verdict)
     for _ in script:
-        await complete(make_call(schema=Verdict), CallState())
+        await complete(a_call(schema=Verdict), CallState())
     assert [(a.outcome, a.error) for a in account.attempts] == [
         (Outcome.UNUSABLE, "SchemaViolation"),
         (Outcome.OK, None),
@@ -169,40 +138,36 @@ async def test_a_reply_that_needs_a_repair_is_unusable(make_call: MakeCall) -> N
     assert account.cost == Decimal("2.2")
 
 
-async def test_what_was_turned_away_costs_nothing_and_what_nobody_counted_its_bound(
-    make_call: MakeCall,
-) -> None:
+async def test_what_was_turned_away_costs_nothing_and_what_nobody_counted_its_bound() -> None:
     account = Account()
     uncounted = Completion(text="yes", usage=None, finish=Finish.STOP, served_model="m")
     script: list[Any] = [fails(errors.RateLimited, usage=Usage()), uncounted]
-    complete = Accounting(
-        ScriptedModel(script), journal=account, prices=CENTS, bound=lambda _: 1_000
-    )
+    complete = accounting(ScriptedModel(script), account, bound=lambda _: 1_000)
     with pytest.raises(errors.RateLimited):
-        await complete(make_call(), CallState())
-    await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
+    await complete(a_call(), CallState())
     assert [a.cost for a in account.attempts] == [Decimal(0), None]
     assert [a.reserved for a in account.attempts] == [Decimal(12), Decimal(12)]
     assert [a.charged for a in account.attempts] == [Decimal(0), Decimal(12)]
     assert account.charged == Decimal(12)
 
 
-async def test_what_nobody_knows_the_price_of_is_not_sent(make_call: MakeCall) -> None:
+async def test_what_nobody_knows_the_price_of_is_not_sent() -> None:
     model, account = ScriptedModel(["yes"]), Account()
-    complete = Accounting(model, journal=account, prices=FlatPrices(token=None), bound=by_bytes)
+    complete = accounting(model, account, prices=FlatPrices(token=None))
     with pytest.raises(errors.UnpricedModel):
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert not model.calls
     assert not account.attempts
 
 
 async def test_a_call_that_exceeds_its_bound_is_charged_in_full_and_told(
-    make_call: MakeCall, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     account = Account()
     reply = Completion(text="yes", usage=USAGE, finish=Finish.STOP, served_model="m")
-    complete = Accounting(ScriptedModel([reply]), journal=account, prices=CENTS, bound=lambda _: 1)
-    await complete(make_call(max_tokens=2), CallState())
+    complete = accounting(ScriptedModel([reply]), account, bound=lambda _: 1)
+    await complete(a_call(max_tokens=2), CallState())
     (attempt,) = account.attempts
     assert attempt.over_bound
     assert attempt.charged == Decimal("1.10") > attempt.reserved == Decimal("0.03")
@@ -210,44 +175,31 @@ async def test_a_call_that_exceeds_its_bound_is_charged_in_full_and_told(
 
 
 @pytest.mark.parametrize("end", ["fails", "cancelled", "bug"])
-async def test_an_attempt_at_a_free_model_is_free_however_it_ends(
-    end: str, make_call: MakeCall
-) -> None:
+async def test_an_attempt_at_a_free_model_is_free_however_it_ends(end: str) -> None:
     account = Account()
     replies: dict[str, str | BaseException] = {
         "fails": fails(),
         "cancelled": "late",
         "bug": KeyError("a bug"),
     }
-    complete = Accounting(
+    complete = accounting(
         ScriptedModel([replies[end]], latency=30.0 if end == "cancelled" else 0.0),
-        journal=account,
+        account,
         prices=packaged(),
-        bound=by_bytes,
     )
     with anyio.move_on_after(0.02), suppress(errors.ProviderError, KeyError):
-        await complete(make_call(model="offline:extractive"), CallState())
+        await complete(a_call(model="offline:extractive"), CallState())
     (attempt,) = account.attempts
     assert (attempt.usage, attempt.cost) == (None, Decimal(0))
     assert account.cost == Decimal(0)
 
 
-async def test_without_retry_each_attempt_is_a_call_of_its_own(make_call: MakeCall) -> None:
-    account = Account()
-    complete = Accounting(
-        ScriptedModel(lambda _: "yes"), journal=account, prices=CENTS, bound=by_bytes
-    )
-    for _ in range(3):
-        await complete(make_call(), CallState())
-    assert [(a.call, a.attempt) for a in account.attempts] == [(1, 1), (2, 1), (3, 1)]
-
-
-async def test_stacks_that_share_a_journal_share_their_numbers(make_call: MakeCall) -> None:
+async def test_stacks_that_share_a_journal_share_their_numbers() -> None:
     account = Account()
     model = ScriptedModel(lambda _: "yes")
-    stacks = [Accounting(model, journal=account, prices=CENTS, bound=by_bytes) for _ in range(2)]
+    stacks = [accounting(model, account) for _ in range(2)]
     for complete in (*stacks, *stacks):
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert [a.call for a in account.attempts] == [1, 2, 3, 4]
 
 
@@ -274,19 +226,11 @@ class Recording(Account):
         await super().close(attempt, completion)
 
 
-async def test_an_attempt_is_entered_before_it_is_sent_and_after(make_call: MakeCall) -> None:
+async def test_an_attempt_is_entered_before_it_is_sent_and_after() -> None:
     journal = Recording()
-    complete = Retry(
-        Accounting(
-            ScriptedModel([fails(), "yes"]),
-            journal=journal,
-            prices=CENTS,
-            bound=by_bytes,
-            now=lambda: 7.0,
-        ),
-        sleep=no_wait,
-    )
-    call = make_call()
+    accounted = accounting(ScriptedModel([fails(), "yes"]), journal, now=lambda: 7.0)
+    complete = Retry(accounted, sleep=no_wait)
+    call = a_call()
     completion = await complete(call)
     first, failed, second, good = journal.told
     assert isinstance(first, Opening)
@@ -301,39 +245,27 @@ async def test_an_attempt_is_entered_before_it_is_sent_and_after(make_call: Make
     assert journal.kept == [None, completion]
 
 
-async def test_what_the_journal_refuses_is_not_sent(make_call: MakeCall) -> None:
+async def test_what_the_journal_refuses_is_not_sent() -> None:
     refusal = errors.JobCancelled("the job was cancelled", job="j")
     model = ScriptedModel(["never"])
-    complete = Accounting(model, journal=Recording(refusal), prices=CENTS, bound=by_bytes)
+    complete = accounting(model, Recording(refusal))
     with pytest.raises(errors.JobCancelled):
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert model.calls == []
 
 
-async def test_what_is_cancelled_before_it_is_sent_costs_nothing(make_call: MakeCall) -> None:
+async def test_what_is_cancelled_before_it_is_sent_costs_nothing() -> None:
     journal, model = Recording(), ScriptedModel(["never"])
-    complete = Accounting(model, journal=journal, prices=CENTS, bound=by_bytes)
+    complete = accounting(model, journal)
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert model.calls == []
     (attempt,) = journal.attempts
     assert (attempt.outcome, attempt.usage, attempt.cost) == (
         Outcome.CANCELLED,
         Usage(),
         Decimal(0),
-    )
-
-
-def _call(n: int) -> Call:
-    return Call(
-        stage=Stage.EXTRACT,
-        model="openai:m",
-        query=make_query("Why?"),
-        excerpts=(),
-        messages=(),
-        prompt=PromptId(name="p", digest="0" * 16),
-        max_tokens=n,
     )
 
 
@@ -361,7 +293,7 @@ def test_concurrent_retried_calls_are_numbered_each_on_its_own(
 
     async def run() -> None:
         limiter = Places(places)
-        accounted = Accounting(Marking(reply), journal=account, prices=CENTS, bound=by_bytes)
+        accounted = accounting(Marking(reply), account)
         complete = Retry(
             Limiter(accounted, places=limiter),
             policy=RetryPolicy(attempts=6, deadline=None),
@@ -369,7 +301,7 @@ def test_concurrent_retried_calls_are_numbered_each_on_its_own(
         )
         async with anyio.create_task_group() as group:
             for n in range(1, len(failures) + 1):
-                group.start_soon(complete, _call(n))
+                group.start_soon(complete, a_call(max_tokens=n))
 
     anyio.run(run)
     numbers = {mark: a.call for mark, a in zip(marks, account.attempts, strict=True)}
@@ -381,18 +313,16 @@ def test_concurrent_retried_calls_are_numbered_each_on_its_own(
     assert Counter(a.outcome for a in account.attempts)[Outcome.OK] == len(failures)
 
 
-async def test_an_account_adds_up(make_call: MakeCall) -> None:
+async def test_an_account_adds_up() -> None:
     account = Account()
     assert account.usage == Usage()
     assert [account.cost, account.known_cost] == [Decimal(0), Decimal(0)]
-    complete = Accounting(
-        ScriptedModel(["a", "b", fails()]), journal=account, prices=CENTS, bound=by_bytes
-    )
+    complete = accounting(ScriptedModel(["a", "b", fails()]), account)
     for _ in range(2):
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert [account.cost] == [Decimal("2.2")]
     with pytest.raises(errors.ProviderOverloaded):
-        await complete(make_call(), CallState())
+        await complete(a_call(), CallState())
     assert account.usage == Usage(input=200, output=20)
     assert (account.cost, account.known_cost, account.unknown) == (None, Decimal("2.2"), 1)
     assert account.outcomes == {
@@ -404,28 +334,9 @@ async def test_an_account_adds_up(make_call: MakeCall) -> None:
     }
 
 
-async def test_the_limiter_bounds_what_runs_at_a_time(make_call: MakeCall) -> None:
-    running = most = 0
-
-    class Busy:
-        async def __call__(self, call: Call, state: CallState) -> Any:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            await anyio.sleep(0.002)
-            running -= 1
-            return await ScriptedModel(["yes"])(call)
-
-    complete = Limiter(Busy(), places=Places(3))
-    async with anyio.create_task_group() as group:
-        for _ in range(12):
-            group.start_soon(complete, make_call(), CallState())
-    assert most == 3
-
-
 @pytest.mark.parametrize("tier", ["standard", "batch"])
-async def test_what_a_call_writes_to_a_cache_is_reserved(make_call: MakeCall, tier: Tier) -> None:
-    call = make_call(model="anthropic:claude-sonnet-4-5", cached=(10,))
+async def test_what_a_call_writes_to_a_cache_is_reserved(tier: Tier) -> None:
+    call = a_call(model="anthropic:claude-sonnet-4-5", cached=(10,))
     book = packaged()
     opening = open_attempt(
         call, number=None, attempt=1, bound=1_000, prices=book, tier=tier, started=0.0

@@ -1,35 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from posology.errors import ProviderOverloaded
 from posology.llm.accounting import Account
-from posology.llm.calls import CallState
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.testing import FlatPrices, ScriptedModel
 from posology.types import Call
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
 
 
-def test_a_call_s_input_is_counted_once(make_call: Callable[..., Call]) -> None:
-    counted: list[Call] = []
-
-    def bound(call: Call) -> int:
-        counted.append(call)
-        return 7
-
-    state = CallState()
-    assert [state.input_tokens(make_call(), bound) for _ in range(3)] == [7, 7, 7]
-    assert len(counted) == 1
-
-
-async def test_every_attempt_is_sent_under_its_id_in_the_account(
-    make_call: Callable[..., Call],
-) -> None:
+async def test_every_attempt_is_sent_under_its_id_in_the_account() -> None:
     busy = ProviderOverloaded("busy", provider="openai", model="openai:m", status=503)
     model, account, counted = ScriptedModel([busy, "a", "b"]), Account(), list[Call]()
 
@@ -45,7 +29,7 @@ async def test_every_attempt_is_sent_under_its_id_in_the_account(
         retry=RetryPolicy(base=0.0),
     )
     for _ in range(2):
-        await complete(make_call())
+        await complete(a_call())
     assert [(a.call, a.attempt) for a in account.attempts] == [(1, 1), (1, 2), (2, 1)]
     assert model.attempt_ids == [a.id for a in account.attempts]
     # once a call, not once an attempt

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +12,10 @@ from posology.llm.capacity import Capacity, pause_after
 from posology.llm.pace import FLEX_TIMEOUT
 from posology.llm.retry import RetryPolicy
 from posology.testing import ScriptedModel
-from posology.types import Call
 from tests.support.adapters import attempting
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
-
-MakeCall = Callable[..., Call]
 
 
 @given(
@@ -35,7 +31,7 @@ def test_a_wait_is_bounded_and_at_least_what_the_provider_asks(
     assert pause >= (asked or 0.0)
 
 
-async def test_it_waits_no_longer_than_its_time(make_call: MakeCall) -> None:
+async def test_it_waits_no_longer_than_its_time() -> None:
     now, slept = [0.0], []
 
     async def sleep(seconds: float) -> None:
@@ -52,14 +48,14 @@ async def test_it_waits_no_longer_than_its_time(make_call: MakeCall) -> None:
         clock=lambda: now[0],
     )
     with pytest.raises(NoCapacity):
-        await wait(make_call(tier="flex"), CallState())
+        await wait(a_call(tier="flex"), CallState())
     # backoff: about a dozen tries, not a hundred
     assert 85.0 <= now[0] <= 100.0
     assert 8 <= len(slept) <= 18
 
 
-def test_flex_has_the_time_that_the_provider_advises(make_call: MakeCall) -> None:
+def test_flex_has_the_time_that_the_provider_advises() -> None:
     policy = RetryPolicy(deadline=120.0)
-    assert policy.deadline_of(make_call()) == 120.0
-    assert policy.deadline_of(make_call(tier="flex")) == FLEX_TIMEOUT
-    assert RetryPolicy(deadline=None).deadline_of(make_call(tier="flex")) is None
+    assert policy.deadline_of(a_call()) == 120.0
+    assert policy.deadline_of(a_call(tier="flex")) == FLEX_TIMEOUT
+    assert RetryPolicy(deadline=None).deadline_of(a_call(tier="flex")) is None

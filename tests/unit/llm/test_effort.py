@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,8 @@ from posology.llm.models.effort import (
     parse_effort,
     reasoning_tokens,
 )
-from posology.types import Call, Effort, Stage
+from posology.types import Effort, Stage
+from tests.support.calls import a_call
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,8 @@ def test_room_grows_with_effort_and_there_is_none_without_reasoning() -> None:
     assert reasoning_tokens("openai:unheard-of", None) == 0
 
 
-def test_a_second_call_has_a_larger_bound_where_the_model_may_have_reasoned(
-    make_call: Callable[..., Call],
-) -> None:
-    call = replace(make_call(), max_tokens=1_000)
+def test_a_second_call_has_a_larger_bound_where_the_model_may_have_reasoned() -> None:
+    call = replace(a_call(), max_tokens=1_000)
     assert larger_bound(replace(call, model="openai:gpt-4o")) is None
     assert larger_bound(replace(call, model="openai:gpt-6-luna", effort="none")) is None
     assert larger_bound(replace(call, model="openai:gpt-6-luna", effort="low")) == 4_000

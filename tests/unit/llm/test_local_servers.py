@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +39,7 @@ from posology.testing.local_servers import (
 )
 from posology.testing.provider.steps import Broken
 from posology.types import Finish, Message, Role, Usage
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
 NOWHERE = "http://127.0.0.1:9"
@@ -59,15 +61,19 @@ class Answered(BaseModel):
 GOOD = '{"answer": "yes"}'
 
 
-def connect(kind: str, stub: StubProvider, **options: Any) -> Any:
+@asynccontextmanager
+async def connected(kind: str, stub: StubProvider, **options: Any) -> AsyncIterator[LocalAdapter]:
     connection = PROVIDERS[kind].connect
     assert connection is not None
-    return connection(ProviderOptions(base_url=stub.url, **options))
+    adapter = connection(ProviderOptions(base_url=stub.url, **options))
+    assert isinstance(adapter, LocalAdapter)
+    yield adapter
+    await adapter.aclose()
 
 
-def asking(make_call: Any, kind: str, text: str = "Does it?", **changes: Any) -> Any:
+def asking(kind: str, text: str = "Does it?", **changes: Any) -> Any:
     given = {"model": f"{kind}:qwen3:8b", "schema": Answered, **changes}
-    return make_call(messages=(Message(role=Role.USER, content=text),), **given)
+    return a_call(messages=(Message(role=Role.USER, content=text),), **given)
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
@@ -82,13 +88,12 @@ async def test_a_server_says_what_it_serves(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
-async def test_one_call_is_answered_and_the_server_asked_once(kind: str, make_call: Any) -> None:
+async def test_one_call_is_answered_and_the_server_asked_once(kind: str) -> None:
     replies = [Reply(text=GOOD, usage=USAGE), Reply(text=GOOD, usage=USAGE)]
     with StubProvider(replies, documents=DOCUMENTS[kind]("qwen3:8b")) as stub:
-        adapter: LocalAdapter = connect(kind, stub)
-        for _ in range(2):
-            completion = await adapter(asking(make_call, kind))
-        await adapter.aclose()
+        async with connected(kind, stub) as adapter:
+            for _ in range(2):
+                completion = await adapter(asking(kind))
     paths = [request.path for request in stub.requests]
     assert completion.text == GOOD
     assert completion.usage == USAGE
@@ -108,60 +113,58 @@ async def test_one_call_is_answered_and_the_server_asked_once(kind: str, make_ca
         assert stub.requests[-1].headers["authorization"] == "Bearer none"
 
 
-async def test_a_server_at_its_default_address_is_streamed_without_a_floor(make_call: Any) -> None:
+async def test_a_server_at_its_default_address_is_streamed_without_a_floor() -> None:
     reply = Reply(text=GOOD, usage=USAGE)
     with StubProvider([reply], documents=llamacpp_documents("qwen3:8b")) as stub:
         kind = replace(KINDS["llamacpp"], address=stub.url)
         adapter = LocalAdapter(kind, api_key=None, base_url=None, min_tokens_per_second=None)
-        await adapter(asking(make_call, "llamacpp"))
+        await adapter(asking("llamacpp"))
         await adapter.aclose()
     assert stub.requests[-1].json["stream"] is True
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
-async def test_an_unknown_model_names_those_that_are_served(kind: str, make_call: Any) -> None:
+async def test_an_unknown_model_names_those_that_are_served(kind: str) -> None:
     with StubProvider(documents=DOCUMENTS[kind]("qwen3:8b")) as stub:
-        adapter = connect(kind, stub)
-        with pytest.raises(ModelNotFound, match=f"serves {kind}:qwen3:8b") as caught:
-            await adapter(asking(make_call, kind, model=f"{kind}:llama"))
-        await adapter.aclose()
+        async with connected(kind, stub) as adapter:
+            with pytest.raises(ModelNotFound, match=f"serves {kind}:qwen3:8b") as caught:
+                await adapter(asking(kind, model=f"{kind}:llama"))
     assert caught.value.usage == Usage()
     assert not any(request.json for request in stub.requests)
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
-async def test_nothing_that_does_not_fit_is_sent(kind: str, make_call: Any) -> None:
+async def test_nothing_that_does_not_fit_is_sent(kind: str) -> None:
     with StubProvider(documents=DOCUMENTS[kind]("qwen3:8b")) as stub:
-        adapter = connect(kind, stub)
-        with pytest.raises(ContextTooLong, match=r"the window of .*, 8,192 tokens: use fewer"):
-            await adapter(asking(make_call, kind, LONG * 2))
-        await adapter.aclose()
+        async with connected(kind, stub) as adapter:
+            with pytest.raises(ContextTooLong, match=r"the window of .*, 8,192 tokens: use fewer"):
+                await adapter(asking(kind, LONG * 2))
     asked = [request.path for request in stub.requests]
     assert not any(path.endswith(("/chat", "/completions")) for path in asked)
 
 
 @pytest.mark.parametrize("kind", ["ollama", "lmstudio", "vllm", "llamacpp"])
-async def test_a_prompt_that_was_cut_in_silence_is_no_answer(kind: str, make_call: Any) -> None:
+async def test_a_prompt_that_was_cut_in_silence_is_no_answer(kind: str) -> None:
     """The server says it has room for 16,384 tokens, and reads 4,096 of 9,000."""
     more: dict[str, Any] = {"loaded": 16_384} if kind == "ollama" else {"window": 16_384}
     cut = Reply(text=GOOD, usage=Usage(input=4_096, output=10))
     with StubProvider(lambda _: cut, documents=DOCUMENTS[kind]("qwen3:8b", **more)) as stub:
-        adapter = connect(kind, stub)
-        with pytest.raises(ContextTooLong, match="read 4,096 tokens of at least 5,232") as caught:
-            await adapter(asking(make_call, kind, LONG))
-        await adapter.aclose()
+        async with connected(kind, stub) as adapter:
+            with pytest.raises(
+                ContextTooLong, match="read 4,096 tokens of at least 5,232"
+            ) as caught:
+                await adapter(asking(kind, LONG))
     assert caught.value.usage == Usage(input=4_096, output=10)
 
 
-async def test_a_model_that_is_not_loaded_has_an_unknown_window_until_it_is(make_call: Any) -> None:
+async def test_a_model_that_is_not_loaded_has_an_unknown_window_until_it_is() -> None:
     documents = dict(lmstudio_documents("qwen3:8b", window=None))
     with StubProvider([Reply(text=GOOD), Reply(text=GOOD)], documents=documents) as stub:
-        adapter = connect("lmstudio", stub)
-        await adapter(asking(make_call, "lmstudio"))
-        documents |= lmstudio_documents("qwen3:8b", window=4_096)
-        with pytest.raises(ContextTooLong, match="4,096 tokens"):
-            await adapter(asking(make_call, "lmstudio", LONG))
-        await adapter.aclose()
+        async with connected("lmstudio", stub) as adapter:
+            await adapter(asking("lmstudio"))
+            documents |= lmstudio_documents("qwen3:8b", window=4_096)
+            with pytest.raises(ContextTooLong, match="4,096 tokens"):
+                await adapter(asking("lmstudio", LONG))
 
 
 @pytest.mark.parametrize(
@@ -176,12 +179,11 @@ async def test_a_model_that_is_not_loaded_has_an_unknown_window_until_it_is(make
     ],
 )
 async def test_ollama_s_window_is_named_in_each_call(
-    documents: dict[str, Any], configured: int | None, window: int, make_call: Any
+    documents: dict[str, Any], configured: int | None, window: int
 ) -> None:
     with StubProvider([Reply(text=GOOD)], documents=ollama_documents("m", **documents)) as stub:
-        adapter = connect("ollama", stub, window=configured)
-        await adapter(asking(make_call, "ollama", model="ollama:m"))
-        await adapter.aclose()
+        async with connected("ollama", stub, window=configured) as adapter:
+            await adapter(asking("ollama", model="ollama:m"))
     assert stub.requests[-1].json["options"]["num_ctx"] == window
 
 
@@ -190,37 +192,34 @@ async def test_ollama_s_window_is_named_in_each_call(
     [("none", True, False), ("low", True, "low"), ("max", True, True), ("none", False, None)],
 )
 async def test_reasoning_is_turned_off_where_the_model_has_any(
-    effort: str, thinks: bool, sent: object, make_call: Any
+    effort: str, thinks: bool, sent: object
 ) -> None:
     documents = ollama_documents("m", thinks=thinks)
     with StubProvider([Reply(text=GOOD)], documents=documents) as stub:
-        adapter = connect("ollama", stub)
-        await adapter(asking(make_call, "ollama", model="ollama:m", effort=effort))
-        await adapter.aclose()
+        async with connected("ollama", stub) as adapter:
+            await adapter(asking("ollama", model="ollama:m", effort=effort))
     assert stub.requests[-1].json.get("think") == sent
 
 
-async def test_the_server_counts_what_its_bound_says_may_not_fit(make_call: Any) -> None:
+async def test_the_server_counts_what_its_bound_says_may_not_fit() -> None:
     counted = {"input_tokens": 7_900, "object": "response.input_tokens"}
     documents = llamacpp_documents("qwen3:8b") | {"/v1/chat/completions/input_tokens": counted}
     reply = Reply(text=GOOD, usage=Usage(input=7_900, output=10))
     with StubProvider([reply], documents=documents) as stub:
-        adapter = connect("llamacpp", stub)
-        completion = await adapter(asking(make_call, "llamacpp", LONG[:-9_000], max_tokens=768))
-        await adapter.aclose()
+        async with connected("llamacpp", stub) as adapter:
+            completion = await adapter(asking("llamacpp", LONG[:-9_000], max_tokens=768))
     assert completion.text == GOOD
     assert stub.requests[-1].json["max_tokens"] == 292
 
 
-async def test_a_server_is_asked_anew_after_a_failure(make_call: Any) -> None:
+async def test_a_server_is_asked_anew_after_a_failure() -> None:
     documents = dict(llamacpp_documents("old"))
     with StubProvider([Status(code=503), Reply(text=GOOD)], documents=documents) as stub:
-        adapter = connect("llamacpp", stub)
-        with pytest.raises(Exception, match="503"):
-            await adapter(asking(make_call, "llamacpp", model="llamacpp:old"))
-        documents |= llamacpp_documents("new")
-        completion = await adapter(asking(make_call, "llamacpp", model="llamacpp:new"))
-        await adapter.aclose()
+        async with connected("llamacpp", stub) as adapter:
+            with pytest.raises(Exception, match="503"):
+                await adapter(asking("llamacpp", model="llamacpp:old"))
+            documents |= llamacpp_documents("new")
+            completion = await adapter(asking("llamacpp", model="llamacpp:new"))
     assert completion.text == GOOD
 
 
@@ -247,23 +246,21 @@ async def test_a_server_is_asked_anew_after_a_failure(make_call: Any) -> None:
     ids=["too long", "no model", "no memory", "failed", "broken", "empty"],
 )
 async def test_ollama_s_failures_are_told_apart(
-    step: Step, error: type[ProviderError], says: str, make_call: Any
+    step: Step, error: type[ProviderError], says: str
 ) -> None:
     with StubProvider([step], documents=ollama_documents("qwen3:8b")) as stub:
-        adapter = connect("ollama", stub)
-        with pytest.raises(error, match=says):
-            await adapter(asking(make_call, "ollama"))
-        await adapter.aclose()
+        async with connected("ollama", stub) as adapter:
+            with pytest.raises(error, match=says):
+                await adapter(asking("ollama"))
 
 
-async def test_ollama_s_reply_that_was_cut_and_its_progress(make_call: Any) -> None:
+async def test_ollama_s_reply_that_was_cut_and_its_progress() -> None:
     reply = Reply(text=GOOD * 5, usage=USAGE, finish=Finish.LENGTH)
     seen: list[ReplyProgress] = []
     with StubProvider([reply], documents=ollama_documents("qwen3:8b")) as stub:
-        adapter = connect("ollama", stub)
-        tell = adapter.telling(lambda _, progress: seen.append(progress))
-        completion = await tell(asking(make_call, "ollama"))
-        await adapter.aclose()
+        async with connected("ollama", stub) as adapter:
+            tell = adapter.telling(lambda _, progress: seen.append(progress))
+            completion = await tell(asking("ollama"))
     assert completion.finish is Finish.LENGTH
     assert completion.text == GOOD * 5
     assert seen[-1].written > 1
@@ -275,12 +272,12 @@ def test_only_a_server_of_one_s_own_is_cut_short() -> None:
     assert not any(one.CUTS for one in (OpenAIAdapter, AnthropicAdapter, AzureAdapter))
 
 
-async def test_no_server_at_the_address_says_what_to_set(make_call: Any) -> None:
+async def test_no_server_at_the_address_says_what_to_set() -> None:
     connection = PROVIDERS["llamacpp"].connect
     assert connection is not None
     adapter = connection(ProviderOptions(base_url=NOWHERE))
     with pytest.raises(ProviderUnreachable, match=r"start it, or set LLAMACPP_BASE_URL") as caught:
-        await adapter(asking(make_call, "llamacpp"))
+        await adapter(asking("llamacpp"))
     await adapter.aclose()
     assert caught.value.usage == Usage()
 

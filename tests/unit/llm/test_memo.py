@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,12 +10,16 @@ from posology.llm.accounting import Account
 from posology.llm.calls import Caller
 from posology.llm.memo import Answered, Memo, call_key
 from posology.llm.stack import build
+from posology.seams import Complete, Recall
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
-from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Outcome, Role, Usage
+from posology.types import Attempt, Completion, Finish, Message, Opening, Outcome, Role, Usage
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
 
-MakeCall = Callable[..., Call]
+REPLY = Completion(
+    text='{"yes": true}', usage=Usage(input=20, output=3), finish=Finish.STOP, served_model="m"
+)
 
 
 class Remembering(Account):
@@ -44,6 +47,15 @@ async def forget(_key: str) -> None:
     return None
 
 
+async def at_once(_seconds: float) -> None:
+    return None
+
+
+def built(model: ScriptedModel, journal: Account, recall: Recall) -> Complete:
+    caller = Caller(recall=recall, sleep=at_once)
+    return build(model, journal=journal, prices=FlatPrices(), bound=by_bytes, caller=caller)
+
+
 class Verdict(BaseModel):
     yes: bool
 
@@ -52,36 +64,19 @@ class Other(BaseModel):
     no: bool
 
 
-async def test_the_same_call_is_sent_once(make_call: MakeCall) -> None:
+async def test_the_same_call_is_sent_once() -> None:
     journal, model = Remembering(), ScriptedModel(["yes"])
-    complete = build(
-        model,
-        journal=journal,
-        prices=FlatPrices(),
-        bound=by_bytes,
-        caller=Caller(recall=journal.recall),
-    )
-    first = await complete(make_call())
-    assert await complete(make_call()) == first
+    complete = built(model, journal, journal.recall)
+    first = await complete(a_call())
+    assert await complete(a_call()) == first
     assert len(model.calls) == len(journal.attempts) == 1
 
 
-async def test_a_reply_that_needed_a_repair_is_replayed_with_it(make_call: MakeCall) -> None:
-    said = Completion(
-        text="no JSON",
-        usage=Usage(input=20, output=3),
-        finish=Finish.STOP,
-        served_model="m",
-    )
+async def test_a_reply_that_needed_a_repair_is_replayed_with_it() -> None:
+    said = replace(REPLY, text="no JSON")
     journal, model = Remembering(), ScriptedModel([said, '{"yes": true}'])
-    complete = build(
-        model,
-        journal=journal,
-        prices=FlatPrices(),
-        bound=by_bytes,
-        caller=Caller(recall=journal.recall),
-    )
-    call = make_call(schema=Verdict)
+    complete = built(model, journal, journal.recall)
+    call = a_call(schema=Verdict)
     first = await complete(call)
     again = await complete(call)
     assert first.parsed == again.parsed == Verdict(yes=True)
@@ -101,43 +96,24 @@ class Late(Account):
         return await super().open(opening)
 
 
-async def test_a_reply_that_came_to_another_worker_is_used_instead_of_a_retry(
-    make_call: MakeCall,
-) -> None:
-    reply = Completion(
-        text='{"yes": true}', usage=Usage(input=20, output=3), finish=Finish.STOP, served_model="m"
-    )
-    journal, model = (
-        Late(reply),
-        ScriptedModel([ProviderUnreachable("cut", provider="test", model="m")]),
-    )
-
-    async def at_once(_seconds: float) -> None:
-        return None
-
-    complete = build(
-        model,
-        journal=journal,
-        prices=FlatPrices(),
-        bound=by_bytes,
-        caller=Caller(recall=forget, sleep=at_once),
-    )
-    found = await complete(make_call(schema=Verdict))
+async def test_a_reply_that_came_to_another_worker_is_used_instead_of_a_retry() -> None:
+    journal = Late(REPLY)
+    model = ScriptedModel([ProviderUnreachable("cut", provider="test", model="m")])
+    found = await built(model, journal, forget)(a_call(schema=Verdict))
     assert found.parsed == Verdict(yes=True)
     assert [attempt.outcome for attempt in journal.attempts] == [Outcome.FAILED]
 
 
-async def test_nothing_is_replayed_that_nobody_remembers(make_call: MakeCall) -> None:
-    reply = Completion(text="a", usage=None, finish=Finish.STOP, served_model="m")
-    model = ScriptedModel([reply, reply])
+async def test_nothing_is_replayed_that_nobody_remembers() -> None:
+    model = ScriptedModel([REPLY, REPLY])
     complete = Memo(model, recall=forget)
     for _ in range(2):
-        assert await complete(make_call()) is reply
+        assert await complete(a_call()) is REPLY
     assert len(model.calls) == 2
 
 
-def test_a_key_covers_all_that_is_sent(make_call: MakeCall) -> None:
-    call = make_call(schema=Verdict)
+def test_a_key_covers_all_that_is_sent() -> None:
+    call = a_call(schema=Verdict)
     changed = [
         replace(call, model="openai:other"),
         replace(call, messages=(*call.messages, Message(role=Role.USER, content="more"))),
@@ -152,14 +128,14 @@ def test_a_key_covers_all_that_is_sent(make_call: MakeCall) -> None:
     assert len(call_key(call)) == 32
 
 
-def test_a_key_is_the_same_in_every_tier(make_call: MakeCall) -> None:
-    call = make_call()
+def test_a_key_is_the_same_in_every_tier() -> None:
+    call = a_call()
     assert {call_key(replace(call, tier=tier)) for tier in ("flex", "batch")} == {call_key(call)}
 
 
-def test_messages_cannot_pose_as_each_other(make_call: MakeCall) -> None:
+def test_messages_cannot_pose_as_each_other() -> None:
     def of(*contents: str) -> str:
         messages = tuple(Message(role=Role.USER, content=c) for c in contents)
-        return call_key(replace(make_call(), messages=messages))
+        return call_key(replace(a_call(), messages=messages))
 
     assert len({of("a", "b"), of("ab"), of("a,b"), of('a", "b')}) == 4

@@ -18,20 +18,10 @@ from posology.llm.structured import Structured, repair_messages
 from posology.query import make_query
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices
-from posology.types import (
-    Call,
-    Completion,
-    Finish,
-    Message,
-    Passage,
-    PromptId,
-    QuoteForm,
-    Role,
-    Stage,
-    Usage,
-)
+from posology.types import Call, Completion, Finish, Passage, QuoteForm, Stage, Usage
 from prompts.lengths import REPLY_TOKENS
 from strategies.direct import Direct
+from tests.support.calls import a_call, asks
 from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
@@ -50,18 +40,8 @@ def length(call: Call) -> int:
 
 
 def make(text: str = "x" * 100, max_tokens: int = 100, **other: object) -> Call:
-    query = make_query("Why?")
-    given_ = {
-        "stage": Stage.ANSWER,
-        "model": "openai:gpt-4o",
-        "query": query,
-        "excerpts": (),
-        "messages": (Message(role=Role.USER, content=text),),
-        "prompt": PromptId(name="answer", digest="0"),
-        "schema": Verdict,
-        "max_tokens": max_tokens,
-    }
-    return Call(**(given_ | other))  # type: ignore[arg-type]
+    given_ = {"model": "openai:gpt-4o", "schema": Verdict, **other}
+    return a_call(messages=asks(text), max_tokens=max_tokens, **given_)
 
 
 def reply(read: int, said: int, text: str = "no", finish: Finish = Finish.STOP) -> Completion:

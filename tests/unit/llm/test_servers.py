@@ -31,6 +31,7 @@ from posology.testing.provider.streaming import (
     openai_stream,
 )
 from posology.types import Finish, Usage
+from tests.support.calls import a_call
 from tests.support.clouds import adapter_to
 
 pytestmark = pytest.mark.anyio
@@ -86,10 +87,7 @@ async def no_wait(_seconds: float) -> None:
 @pytest.mark.parametrize("form", [as_a_whole, as_a_stream])
 @pytest.mark.parametrize(("provider", "reply"), list(replies()))
 async def test_a_reply_gives_what_its_server_means(
-    provider: str,
-    reply: dict[str, Any],
-    form: Any,
-    make_call: Any,
+    provider: str, reply: dict[str, Any], form: Any
 ) -> None:
     gives, account = reply["gives"], Account()
     status, body, before = reply.get("status", 200), reply["body"], reply.get("before", "")
@@ -112,7 +110,7 @@ async def test_a_reply_gives_what_its_server_means(
             retry=RetryPolicy(attempts=ATTEMPTS),
             caller=Caller(sleep=no_wait),
         )
-        call = make_call(model=f"{provider}:{NAMES.get(provider, 'm')}", schema=Answered)
+        call = a_call(model=f"{provider}:{NAMES.get(provider, 'm')}", schema=Answered)
         if "error" not in gives:
             completion = await complete(call)
             (attempt,) = account.attempts

@@ -32,6 +32,7 @@ from posology.testing.provider.streaming import (
     openai_stream,
 )
 from posology.types import Finish, Usage
+from tests.support.calls import a_call
 
 USAGE = Usage(input=80, cache_read=20, output=6, reasoning=4)
 #: with characters of several bytes, and what looks like an end of a line
@@ -381,12 +382,7 @@ ADAPTERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     ],
 )
 async def test_only_what_may_be_slow_is_streamed(
-    provider: str,
-    more: dict[str, Any],
-    tokens: int,
-    asked: bool,
-    make_call: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    provider: str, more: dict[str, Any], tokens: int, asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream of a short reply costs processor time for nothing: the provider's own service answers within its limit."""
     monkeypatch.setattr("posology.llm.switch._allowed", True)
@@ -400,6 +396,6 @@ async def test_only_what_may_be_slow_is_streamed(
         make, model, given = ADAPTERS[provider]
         adapter = make(api_key="none", client=client, **given, **more)
         with pytest.raises(ProviderError):
-            await adapter(make_call(model=model, max_tokens=tokens))
+            await adapter(a_call(model=model, max_tokens=tokens))
     ((path, body),) = bodies
     assert bool(body.get("stream") or path.endswith("-stream")) is asked

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
@@ -15,12 +14,11 @@ from posology import errors
 from posology.llm.structured import MAX_COMPLAINT, BadStructure, Structured, read
 from posology.query import make_query
 from posology.testing import ScriptedModel
-from posology.types import Call, Completion, Effort, Finish, Message, Role, Scope, Usage
+from posology.types import Completion, Effort, Finish, Message, Role, Scope, Usage
 from prompts.answer import AnswerReply, CitedReply, reply_schema
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
-
-MakeCall = Callable[..., Call]
 
 
 class Quote(BaseModel):
@@ -126,52 +124,64 @@ def test_no_text_breaks_it(text: str) -> None:
         read(text, Verdict)
 
 
-async def test_a_call_without_a_schema_is_handed_through(make_call: MakeCall) -> None:
+async def test_a_call_without_a_schema_is_handed_through() -> None:
     reply = completion("free text")
     model = ScriptedModel([reply])
-    assert await Structured(model)(make_call()) is reply
+    assert await Structured(model)(a_call()) is reply
 
 
-async def test_a_good_reply_is_parsed(make_call: MakeCall) -> None:
+CALL = a_call(schema=Verdict)
+#: of a model that reasons
+THOUGHTFUL = replace(CALL, model="openai:gpt-6-luna", effort="low")
+
+
+async def test_a_good_reply_is_parsed() -> None:
     model = ScriptedModel([completion(GOOD)])
-    found = await Structured(model)(make_call(schema=Verdict))
+    found = await Structured(model)(CALL)
     assert isinstance(found.parsed, Verdict)
     assert found.text == GOOD
     assert len(model.calls) == 1
 
 
-async def test_a_bad_reply_is_repaired_once(make_call: MakeCall) -> None:
+async def test_a_bad_reply_is_repaired_once() -> None:
     model = ScriptedModel([completion('{"verdict": "perhaps"}'), completion(GOOD)])
-    call = make_call(schema=Verdict)
-    found = await Structured(model)(call)
+    found = await Structured(model)(CALL)
     assert isinstance(found.parsed, Verdict)
     first, repair = model.calls
-    assert first is call
-    assert repair.messages[:-2] == call.messages
+    assert first is CALL
+    assert repair.messages[:-2] == CALL.messages
     assert repair.messages[-2] == Message(role=Role.ASSISTANT, content='{"verdict": "perhaps"}')
     assert repair.messages[-1].role is Role.USER
     assert "verdict: Input should be 'yes' or 'no'" in repair.messages[-1].content
-    assert (repair.schema, repair.max_tokens) == (Verdict, call.max_tokens)
+    assert (repair.schema, repair.max_tokens) == (Verdict, CALL.max_tokens)
 
 
-async def test_the_reasoning_of_a_bad_reply_is_not_sent_back(make_call: MakeCall) -> None:
-    said = '<think>It is {"verdict": "no"}.</think>\n{"verdict": "perhaps"}'
+@pytest.mark.parametrize(
+    ("said", "sent_back"),
+    [
+        (
+            '<think>It is {"verdict": "no"}.</think>\n{"verdict": "perhaps"}',
+            '\n{"verdict": "perhaps"}',
+        ),
+        (" ", "(empty)"),
+    ],
+)
+async def test_neither_reasoning_nor_nothing_is_sent_back(said: str, sent_back: str) -> None:
     model = ScriptedModel([completion(said), completion(GOOD)])
-    await Structured(model)(make_call(schema=Verdict))
-    assert model.calls[1].messages[-2].content == '\n{"verdict": "perhaps"}'
+    await Structured(model)(CALL)
+    assert model.calls[1].messages[-2].content == sent_back
 
 
-async def test_a_reply_that_is_bad_twice_is_a_violation_with_its_usage(make_call: MakeCall) -> None:
+async def test_a_reply_that_is_bad_twice_is_a_violation_with_its_usage() -> None:
     model = ScriptedModel([completion("one"), completion("two"), completion(GOOD)])
     with pytest.raises(errors.SchemaViolation, match="even after a repair") as caught:
-        await Structured(model)(make_call(schema=Verdict))
+        await Structured(model)(CALL)
     assert len(model.calls) == 2
     assert caught.value.usage == Usage(input=7, output=3)
     assert (caught.value.provider, caught.value.request_id) == ("openai", "r")
 
 
 REASONED = Usage(input=7, output=0, reasoning=200)
-THINKS = "openai:gpt-6-luna"
 
 
 def cut_by_reasoning() -> Completion:
@@ -183,13 +193,13 @@ def cut_by_reasoning() -> Completion:
     [cut_by_reasoning(), completion('<think>Of the form {"verdict": "no"}', Finish.LENGTH)],
 )
 async def test_a_reply_that_reasoning_cut_is_asked_for_again_with_a_larger_bound(
-    cut: Completion, make_call: MakeCall
+    cut: Completion,
 ) -> None:
     model = ScriptedModel([cut, completion(GOOD)])
-    call = make_call(schema=Verdict, model=THINKS, effort="low")
-    found = await Structured(model)(call)
+    found = await Structured(model)(THOUGHTFUL)
     assert isinstance(found.parsed, Verdict)
-    assert model.calls == [call, replace(call, max_tokens=4 * call.max_tokens)]
+    larger = replace(THOUGHTFUL, max_tokens=4 * THOUGHTFUL.max_tokens)
+    assert model.calls == [THOUGHTFUL, larger]
 
 
 @pytest.mark.parametrize(
@@ -199,52 +209,41 @@ async def test_a_reply_that_reasoning_cut_is_asked_for_again_with_a_larger_bound
         (completion("no JSON"), errors.SchemaViolation),
     ],
 )
-async def test_and_never_twice(
-    make_call: MakeCall, last: Completion, error: type[errors.UnusableReply]
-) -> None:
+async def test_and_never_twice(last: Completion, error: type[errors.UnusableReply]) -> None:
     model = ScriptedModel([cut_by_reasoning(), last, completion(GOOD)])
     with pytest.raises(error) as caught:
-        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
+        await Structured(model)(THOUGHTFUL)
     assert len(model.calls) == 2
     assert caught.value.usage == last.usage
 
 
 @pytest.mark.parametrize(
-    ("model", "effort"), [("openai:gpt-4o", None), (THINKS, "none"), ("openai:gpt-4o", "low")]
+    ("model", "effort"),
+    [("openai:gpt-4o", None), (THOUGHTFUL.model, "none"), ("openai:gpt-4o", "low")],
 )
 async def test_a_reply_of_a_model_without_reasoning_is_not_asked_for_again(
-    make_call: MakeCall, model: str, effort: Effort | None
+    model: str, effort: Effort | None
 ) -> None:
     scripted = ScriptedModel([completion("", Finish.LENGTH), completion(GOOD)])
     with pytest.raises(errors.TruncatedReply):
-        await Structured(scripted)(make_call(schema=Verdict, model=model, effort=effort))
+        await Structured(scripted)(a_call(schema=Verdict, model=model, effort=effort))
     assert len(scripted.calls) == 1
 
 
-async def test_without_money_for_the_larger_bound_the_first_reply_s_fault_is_told(
-    make_call: MakeCall,
-) -> None:
-    refusal = errors.CallTooLarge("too large", model=THINKS, tokens=9, limit=1)
+async def test_without_money_for_the_larger_bound_the_first_reply_s_fault_is_told() -> None:
+    refusal = errors.CallTooLarge("too large", model=THOUGHTFUL.model, tokens=9, limit=1)
     model = ScriptedModel([cut_by_reasoning(), refusal])
     with pytest.raises(errors.TruncatedReply, match="POSOLOGY_EFFORT") as caught:
-        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
+        await Structured(model)(THOUGHTFUL)
     assert caught.value.__cause__ is refusal
     assert caught.value.usage == REASONED
 
 
-async def test_while_other_calls_have_reserved_the_rest_the_caller_waits(
-    make_call: MakeCall,
-) -> None:
+async def test_while_other_calls_have_reserved_the_rest_the_caller_waits() -> None:
     full = errors.HeadroomReserved("wait", scope=Scope.TOTAL, asked=None, place=0)
     model = ScriptedModel([cut_by_reasoning(), full])
     with pytest.raises(errors.HeadroomReserved):
-        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
-
-
-async def test_an_empty_reply_is_not_sent_back_empty(make_call: MakeCall) -> None:
-    model = ScriptedModel([completion(" "), completion(GOOD)])
-    await Structured(model)(make_call(schema=Verdict))
-    assert model.calls[1].messages[-2].content == "(empty)"
+        await Structured(model)(THOUGHTFUL)
 
 
 @pytest.mark.parametrize(
@@ -254,40 +253,38 @@ async def test_an_empty_reply_is_not_sent_back_empty(make_call: MakeCall) -> Non
         [completion("bad"), completion('{"verdict": "y', Finish.LENGTH)],
     ],
 )
-async def test_a_cut_reply_is_not_repaired(script: list[Completion], make_call: MakeCall) -> None:
+async def test_a_cut_reply_is_not_repaired(script: list[Completion]) -> None:
     model = ScriptedModel(script)
     with pytest.raises(errors.TruncatedReply, match="200") as caught:
-        await Structured(model)(make_call(schema=Verdict))
+        await Structured(model)(CALL)
     assert len(model.calls) == len(script)
     assert caught.value.usage == CUT
 
 
-async def test_a_reply_that_repeats_itself_until_its_bound_says_so(make_call: MakeCall) -> None:
+async def test_a_reply_that_repeats_itself_until_its_bound_says_so() -> None:
     """A larger bound would be spent in the same way."""
     looped = '{"verdict": "' + "It lowers blood pressure. It is taken daily. " * 9
     model = ScriptedModel([completion(looped, Finish.LENGTH)])
     with pytest.raises(errors.TruncatedReply, match="repeats itself") as caught:
-        await Structured(model)(make_call(schema=Verdict))
+        await Structured(model)(CALL)
     assert "POSOLOGY_MAX_TOKENS" not in str(caught.value)
 
 
 @pytest.mark.parametrize("usage", [Usage(input=7, output=180), Usage(input=7, reasoning=180)])
 @pytest.mark.parametrize("text", ["", '{"verdict": "y'])
-async def test_a_reply_cut_before_its_bound_filled_the_window(
-    make_call: MakeCall, usage: Usage, text: str
-) -> None:
+async def test_a_reply_cut_before_its_bound_filled_the_window(usage: Usage, text: str) -> None:
     """A larger bound would not help, nor would a repair."""
     cut = replace(completion(text, Finish.LENGTH), usage=usage)
     model = ScriptedModel([cut, completion(GOOD)])
     with pytest.raises(errors.ContextTooLong, match="fewer or shorter passages") as caught:
-        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
+        await Structured(model)(THOUGHTFUL)
     assert len(model.calls) == 1
     assert caught.value.usage == usage
 
 
-async def test_a_whole_object_is_taken_though_the_bound_was_reached(make_call: MakeCall) -> None:
+async def test_a_whole_object_is_taken_though_the_bound_was_reached() -> None:
     model = ScriptedModel([completion(GOOD + " and then", Finish.LENGTH)])
-    assert (await Structured(model)(make_call(schema=Verdict))).parsed is not None
+    assert (await Structured(model)(CALL)).parsed is not None
 
 
 SAID = '{"text": "A.", "sentences": ["1.1"]}'
@@ -313,12 +310,12 @@ LATER = '{"text": "B.", "sentences": ["1.2", "1.3"]}'
     ],
 )
 async def test_of_a_cut_reply_complete_statements_are_read(
-    text: str, texts: list[str], choice: str | None, make_call: MakeCall
+    text: str, texts: list[str], choice: str | None
 ) -> None:
     """The last statement may be complete or not, so it is left out: one that lost its end can say the contrary."""
     model = ScriptedModel([completion(text, Finish.LENGTH)])
     form = reply_schema(make_query("Is it?", form="yes_no"), 1, "sentences")
-    found = (await Structured(model)(make_call(schema=form))).parsed
+    found = (await Structured(model)(a_call(schema=form))).parsed
     assert isinstance(found, CitedReply)
     assert [one.text for one in found.statements] == texts
     assert found.choice == choice
@@ -334,22 +331,18 @@ async def test_of_a_cut_reply_complete_statements_are_read(
         "no object at all",
     ],
 )
-async def test_a_cut_reply_without_a_complete_statement_is_no_answer(
-    text: str, make_call: MakeCall
-) -> None:
+async def test_a_cut_reply_without_a_complete_statement_is_no_answer(text: str) -> None:
     model = ScriptedModel([completion(text, Finish.LENGTH)])
     form = reply_schema(make_query("Is it?"), 1, "sentences")
     with pytest.raises(errors.TruncatedReply):
-        await Structured(model)(make_call(schema=form))
+        await Structured(model)(a_call(schema=form))
     assert len(model.calls) == 1
 
 
 @pytest.mark.parametrize("before", [[], [completion("bad")]])
-async def test_a_filtered_reply_is_handed_on_unparsed(
-    before: list[Completion], make_call: MakeCall
-) -> None:
+async def test_a_filtered_reply_is_handed_on_unparsed(before: list[Completion]) -> None:
     refusal = completion("I cannot help with that.", Finish.FILTERED)
-    found = await Structured(ScriptedModel([*before, refusal]))(make_call(schema=Verdict))
+    found = await Structured(ScriptedModel([*before, refusal]))(CALL)
     assert found is refusal
 
 
@@ -366,19 +359,19 @@ def test_a_name_that_the_model_chose_is_not_sent_back() -> None:
     assert "an unknown field of quotes.0" in str(caught.value)
 
 
-async def test_the_complaint_is_bounded(make_call: MakeCall) -> None:
+async def test_the_complaint_is_bounded() -> None:
     class Wide(BaseModel):
         __annotations__ = {f"field_{n}": int for n in range(500)}
 
     model = ScriptedModel([completion("{}"), completion("{}")])
     with pytest.raises(errors.SchemaViolation) as caught:
-        await Structured(model)(make_call(schema=Wide))
+        await Structured(model)(a_call(schema=Wide))
     assert len(model.calls[1].messages[-1].content) < MAX_COMPLAINT + 300
     assert len(str(caught.value)) < MAX_COMPLAINT + 300
 
 
-async def test_an_error_of_the_provider_is_not_repaired(make_call: MakeCall) -> None:
+async def test_an_error_of_the_provider_is_not_repaired() -> None:
     failure: Any = errors.RateLimited("no", provider="openai", model="openai:m")
     model = ScriptedModel([failure])
     with pytest.raises(errors.RateLimited):
-        await Structured(model)(make_call(schema=Verdict))
+        await Structured(model)(CALL)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from posology.errors import ConfigurationError
@@ -9,7 +7,7 @@ from posology.llm import switch
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.testing import forbid_remote_providers
-from posology.types import Call
+from tests.support.calls import a_call
 
 pytestmark = pytest.mark.anyio
 
@@ -34,11 +32,11 @@ def test_the_switch_returns_to_where_it_was() -> None:
     [(OpenAIAdapter, "openai:gpt-4o"), (AnthropicAdapter, "anthropic:claude-sonnet-4-5")],
 )
 async def test_no_adapter_leaves_this_machine_while_it_is_off(
-    adapter: type[OpenAIAdapter | AnthropicAdapter], model: str, make_call: Callable[..., Call]
+    adapter: type[OpenAIAdapter | AnthropicAdapter], model: str
 ) -> None:
     complete = adapter(api_key="sk-test-0123456789")
     with forbid_remote_providers(), pytest.raises(ConfigurationError, match="disabled"):
-        await complete(make_call(model=model))
+        await complete(a_call(model=model))
     await complete.aclose()
 
 

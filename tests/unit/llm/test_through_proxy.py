@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +11,7 @@ from posology.errors import ConfigurationError, ProviderError, ProviderUnreachab
 from posology.llm import switch
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
-from posology.types import Call
+from tests.support.calls import a_call
 from tests.support.receiver import receiving
 
 KEY = "sk-test-0123456789"
@@ -43,7 +43,6 @@ async def test_a_failed_connection_names_the_proxy(
     status: int | None,
     kind: type[ProviderError],
     words: str,
-    make_call: Callable[..., Call],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with receiving() as proxy:
@@ -55,7 +54,7 @@ async def test_a_failed_connection_names_the_proxy(
         adapter = OpenAIAdapter(api_key=KEY, base_url=f"{url}://provider.invalid/v1")
         named = rf" through the proxy http://\*\*\*@127.0.0.1:{proxy.port} \({variable}\){words}"
         with pytest.raises(kind, match=named) as caught:
-            await adapter(make_call())
+            await adapter(a_call())
         await adapter.aclose()
     assert "s3crt" not in str(caught.value)
 

@@ -205,23 +205,7 @@ def status_error(name: str, status: int, body: Any, **headers: str) -> errors.Pr
         ("openai", 429, {"type": "insufficient_quota", "code": None}, errors.QuotaExhausted),
         ("openai", 429, {"code": "rate_limit_exceeded"}, errors.RateLimited),
         ("openai", 400, {"code": "context_length_exceeded"}, errors.ContextTooLong),
-        (
-            "openai",
-            400,
-            {"message": "This model's maximum context length is 8192 tokens.", "code": None},
-            errors.ContextTooLong,
-        ),
-        # llama.cpp's server, Ollama, LM Studio
-        (
-            "openai",
-            400,
-            {
-                "code": 400,
-                "type": "exceed_context_size_error",
-                "message": "the request exceeds the available context size, try increasing it",
-            },
-            errors.ContextTooLong,
-        ),
+        # Ollama, LM Studio
         (
             "openai",
             400,

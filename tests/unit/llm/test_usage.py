@@ -27,69 +27,6 @@ usages = st.builds(
 )
 
 
-def test_openai_cached_and_reasoning_tokens_are_subsets() -> None:
-    body = {
-        "usage": {
-            "prompt_tokens": 2006,
-            "completion_tokens": 300,
-            "total_tokens": 2306,
-            "prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0},
-            "completion_tokens_details": {"reasoning_tokens": 128},
-        }
-    }
-    usage = openai_usage(body)
-    assert usage == Usage(input=86, cache_read=1920, output=172, reasoning=128)
-    assert usage.total_input == 2006
-    assert usage.total_output == 300
-
-
-def test_openai_cache_writes_are_a_subset_too() -> None:
-    details = {"cached_tokens": 100, "cache_write_tokens": 50}
-    body = {
-        "usage": {
-            "prompt_tokens": 160,
-            "completion_tokens": 1,
-            "prompt_tokens_details": details,
-        }
-    }
-    assert openai_usage(body) == Usage(input=10, cache_read=100, cache_write_5m=50, output=1)
-
-
-def test_reasoning_that_a_compatible_server_counts_beside_is_not_taken_off() -> None:
-    usage = {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 45}
-    usage_with = usage | {"completion_tokens_details": {"reasoning_tokens": 15}}
-    assert openai_usage({"usage": usage_with}) == Usage(input=10, output=20, reasoning=15)
-
-
-def test_anthropic_cache_tokens_come_on_top() -> None:
-    body = {
-        "usage": {
-            "input_tokens": 21,
-            "cache_read_input_tokens": 188_086,
-            "cache_creation_input_tokens": 556,
-            "cache_creation": {"ephemeral_5m_input_tokens": 456, "ephemeral_1h_input_tokens": 100},
-            "output_tokens": 393,
-            "output_tokens_details": {"thinking_tokens": 93},
-        }
-    }
-    usage = anthropic_usage(body)
-    assert usage == Usage(
-        input=21,
-        cache_read=188_086,
-        cache_write_5m=456,
-        cache_write_1h=100,
-        output=300,
-        reasoning=93,
-    )
-    assert usage.total_input == 21 + 188_086 + 556
-    assert usage.total_output == 393
-
-
-def test_anthropic_cache_writes_without_a_breakdown_live_five_minutes() -> None:
-    body = {"usage": {"input_tokens": 1, "output_tokens": 2, "cache_creation_input_tokens": 9}}
-    assert anthropic_usage(body) == Usage(input=1, cache_write_5m=9, output=2)
-
-
 @given(usages.filter(lambda usage: usage.total_input))
 def test_anthropic_usage_survives_the_wire(usage: Usage) -> None:
     body = formats.anthropic_reply("m", "", usage, Finish.STOP)

@@ -22,22 +22,10 @@ from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.providers.replies.reader import Reply
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
-from posology.query import make_query
 from posology.testing import FlatPrices
 from posology.testing.provider import formats
-from posology.types import (
-    Call,
-    Completion,
-    Finish,
-    Limits,
-    Message,
-    Outcome,
-    PromptId,
-    Role,
-    Scope,
-    Stage,
-    Usage,
-)
+from posology.types import Call, Completion, Finish, Limits, Outcome, Scope, Usage
+from tests.support.calls import a_call
 
 #: most tokens of a call: input and output
 READ, WRITTEN = 30, 10
@@ -87,18 +75,6 @@ replies = st.builds(
 )
 
 
-def call_to(provider: str) -> Call:
-    return Call(
-        stage=Stage.ANSWER,
-        model=f"{provider}:m",
-        query=make_query("Does it work?"),
-        excerpts=(),
-        messages=(Message(role=Role.USER, content="Does it work?"),),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=WRITTEN,
-    )
-
-
 @pytest.mark.parametrize("provider", list(ADAPTERS))
 @given(sent=st.lists(replies, max_size=12), cap=st.integers(0, 200))
 def test_what_is_billed_is_charged_and_what_is_charged_stays_below_the_cap(
@@ -129,7 +105,7 @@ def test_what_is_billed_is_charged_and_what_is_charged_stays_below_the_cap(
         )
         for _ in sent:
             try:
-                await complete(call_to(provider))
+                await complete(a_call(model=f"{provider}:m", max_tokens=WRITTEN))
             except BudgetError:
                 break
             except ProviderError:

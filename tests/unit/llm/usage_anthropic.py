@@ -17,7 +17,7 @@ def anthropic_body(case: Case) -> dict[str, Any]:
         "role": "assistant",
         "model": case.model.partition(":")[2],
         "content": said,
-        "stop_reason": case.stop,
+        "stop_reason": case.stop or "end_turn",
         "stop_sequence": None,
     }
     return body if case.usage is ... else body | {"usage": case.usage}
@@ -47,7 +47,6 @@ ANTHROPIC = (
         },
         expected=Usage(input=2095, output=503),
         cost=(2095 * Decimal(1) + 503 * Decimal(5)) / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="cache read and written for both lifetimes",
@@ -70,7 +69,6 @@ ANTHROPIC = (
             + 503 * Decimal(5)
         )
         / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="cache writes without lifetimes",
@@ -78,7 +76,6 @@ ANTHROPIC = (
         usage={"input_tokens": 21, "cache_creation_input_tokens": 188_086, "output_tokens": 393},
         expected=Usage(input=21, cache_write_5m=188_086, output=393),
         cost=(21 * Decimal(1) + 188_086 * Decimal("1.25") + 393 * Decimal(5)) / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="lifetimes without their sum",
@@ -91,7 +88,6 @@ ANTHROPIC = (
         },
         expected=Usage(input=21, cache_write_5m=10, cache_write_1h=20, output=3),
         cost=(21 * Decimal(1) + 10 * Decimal("1.25") + 20 * Decimal(2) + 3 * Decimal(5)) / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="what is cached counts for the step of the price",
@@ -99,7 +95,6 @@ ANTHROPIC = (
         usage={"input_tokens": 1000, "cache_read_input_tokens": 200_000, "output_tokens": 100},
         expected=Usage(input=1000, cache_read=200_000, output=100),
         cost=(1000 * Decimal(6) + 200_000 * Decimal("0.6") + 100 * Decimal("22.5")) / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="thinking, broken down",
@@ -112,7 +107,6 @@ ANTHROPIC = (
         expected=Usage(input=50, output=50, reasoning=850),
         cost=(50 * Decimal(3) + (50 + 850) * Decimal(15)) / MILLION,
         said=THOUGHT,
-        stop="end_turn",
     ),
     Case(
         name="thinking, not broken down, is output",
@@ -121,7 +115,6 @@ ANTHROPIC = (
         expected=Usage(input=50, output=900),
         cost=(50 * Decimal(3) + 900 * Decimal(15)) / MILLION,
         said=THOUGHT,
-        stop="end_turn",
     ),
     Case(
         name="more thinking than output never makes more of the bill",
@@ -133,7 +126,6 @@ ANTHROPIC = (
         },
         expected=Usage(input=50, reasoning=90),
         cost=(50 * Decimal(3) + 90 * Decimal(15)) / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="a refusal",
@@ -169,8 +161,6 @@ ANTHROPIC = (
             "output_tokens": 200,
             "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 0},
         },
-        expected=None,
-        cost=None,
         stop="pause_turn",
         finish=Finish.OTHER,
     ),
@@ -184,7 +174,6 @@ ANTHROPIC = (
         },
         expected=Usage(input=105, output=200),
         cost=(105 * Decimal(3) + 200 * Decimal(15)) / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="nulls, as older models send them",
@@ -201,15 +190,11 @@ ANTHROPIC = (
         },
         expected=Usage(input=10, output=5),
         cost=(10 * Decimal(1) + 5 * Decimal(5)) / MILLION,
-        stop="end_turn",
     ),
     Case(
         name="a count that adds and is none",
         model=HAIKU,
         usage={"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": "1800"},
-        expected=None,
-        cost=None,
-        stop="end_turn",
     ),
     Case(
         name="a lifetime that is none",
@@ -220,42 +205,21 @@ ANTHROPIC = (
             "cache_creation_input_tokens": 50,
             "cache_creation": {"ephemeral_1h_input_tokens": -50},
         },
-        expected=None,
-        cost=None,
-        stop="end_turn",
     ),
     Case(
         name="all zero",
         model=HAIKU,
         usage={"input_tokens": 0, "output_tokens": 0, "cache_read_input_tokens": 0},
-        expected=None,
-        cost=None,
-        stop="end_turn",
     ),
-    Case(
-        name="no text has 0 tokens",
-        model=HAIKU,
-        usage={"input_tokens": 900, "output_tokens": 0},
-        expected=None,
-        cost=None,
-        stop="end_turn",
-    ),
+    Case(name="no text has 0 tokens", model=HAIKU, usage={"input_tokens": 900, "output_tokens": 0}),
     Case(
         name="no input but what was read from the cache",
         model=HAIKU,
         usage={"input_tokens": 0, "cache_read_input_tokens": 1000, "output_tokens": 60},
         expected=Usage(cache_read=1000, output=60),
         cost=(1000 * Decimal("0.1") + 60 * Decimal(5)) / MILLION,
-        stop="end_turn",
     ),
-    Case(name="none", model=HAIKU, usage=..., expected=None, cost=None, stop="end_turn"),
-    Case(name="null", model=HAIKU, usage=None, expected=None, cost=None, stop="end_turn"),
-    Case(
-        name="one half missing",
-        model=HAIKU,
-        usage={"input_tokens": 10},
-        expected=None,
-        cost=None,
-        stop="end_turn",
-    ),
+    Case(name="none", model=HAIKU, usage=...),
+    Case(name="null", model=HAIKU, usage=None),
+    Case(name="one half missing", model=HAIKU, usage={"input_tokens": 10}),
 )

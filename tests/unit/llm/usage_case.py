@@ -20,11 +20,12 @@ class Case:
     #: as it stands in the body; ``...``: the body has none
     usage: Any
     #: ``None``: unknown
-    expected: Usage | None
+    expected: Usage | None = None
     #: dollars, in the list prices of the model
-    cost: Decimal | None
+    cost: Decimal | None = None
     #: the message of a chat completion, or the content blocks of a message
     said: Any = field(default="Yes.")
-    stop: str = "stop"
+    #: ``None``: the ordinary one
+    stop: str | None = None
     finish: Finish = Finish.STOP
     text: str = "Yes."

@@ -51,10 +51,3 @@ async def test_the_first_error_comes_out_as_it_is_and_ends_the_rest() -> None:
         await map_concurrently(work, range(9), limit=3)
     assert set(begun) <= {0, 1, 2}
     assert not ended
-
-
-async def test_nothing_is_nothing() -> None:
-    async def work(number: int) -> int:
-        return number
-
-    assert await map_concurrently(work, (), limit=4) == []

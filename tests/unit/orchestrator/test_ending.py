@@ -103,21 +103,6 @@ def test_a_full_disk_is_an_error(given: int, status: int) -> None:
     assert done.stderr.startswith("posology: cannot write to standard output: ")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_so_it_is_within_a_command() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("posology"), "--version"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            env=BUFFERED,
-        )
-    assert done.returncode == 74
-    assert "No space left" in done.stderr
-
-
 def test_without_standard_output_it_ends_as_well() -> None:
     done = run("sys.stdout = None\nsys.stderr = None\nsys.exit(4)")
     assert done.returncode == 4

@@ -147,10 +147,7 @@ def test_children_write_in_the_encoding_that_is_read(monkeypatch: pytest.MonkeyP
     [("ALL_PROXY", "socks4://proxy"), ("REQUESTS_CA_BUNDLE", "/nowhere.pem")],
 )
 def test_without_a_way_to_the_collector_no_traces_are_sent(
-    variable: str,
-    value: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector.invalid")
     monkeypatch.setenv(variable, value)

@@ -99,8 +99,11 @@ def estimator(typical: Typical | None = None) -> Estimator:
     )
 
 
-def characters(text: str) -> int:
-    return len(text)
+def flat(**price: Decimal | None) -> Estimator:
+    """Of characters that all cost the same."""
+    prices = FlatPrices(**price)  # type: ignore[arg-type]
+    counting = Counting(len)  # type: ignore[arg-type]  # of any name
+    return Estimator(prices=prices, bound=by_bytes, counting=counting, typical=Typical())
 
 
 ESTIMATOR = estimator()
@@ -297,12 +300,6 @@ async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
                    for one, made in zip(planned, adapter.calls, strict=True))  # fmt: skip
 
 
-async def test_without_passages_nothing_is_called() -> None:
-    for dose in DOSES:
-        made = await ESTIMATOR(task([], model=MODELS[0]), dose)
-        assert (made.calls, made.dollars) == (0, Dollars())
-
-
 def nine(model: str = MODELS[0]) -> Task:
     return task([Passage(id=f"t:{i}", text=SENTENCE) for i in range(9)], model=model)
 
@@ -317,9 +314,7 @@ def nine(model: str = MODELS[0]) -> Task:
 async def test_a_rung_is_expected_as_often_as_all_before_it_are_refused(
     model: str, refused: float, again: float
 ) -> None:
-    one = Estimator(
-        prices=FlatPrices(), bound=by_bytes, counting=Counting(characters), typical=Typical()
-    )
+    one = flat()
     asked, ladder = nine(model), Dose(strategy="direct", rungs=(2, 4, 9))
     alone = [await one(asked, Dose(strategy="direct", passages=n)) for n in ladder.rungs]
     brief = await one(asked, Dose(strategy="briefcontext"))
@@ -369,23 +364,13 @@ async def test_a_fifth_of_a_cent_pays_for_an_answer_of_a_small_model(model: str)
 
 
 async def test_what_nobody_knows_the_price_of_is_refused() -> None:
-    one = Estimator(
-        prices=FlatPrices(token=None),
-        bound=by_bytes,
-        counting=Counting(characters),
-        typical=Typical(),
-    )
     with pytest.raises(UnpricedModel):
-        await one(
-            task([Passage(id="t:1", text=SENTENCE)], model=MODELS[0]), Dose(strategy="direct")
-        )
+        await flat(token=None)(nine(), Dose(strategy="direct"))
 
 
 async def test_the_estimate_is_the_price_of_what_is_counted() -> None:
     asked = task([Passage(id="t:1", text=SENTENCE)], model="offline:extractive", max_tokens=500)
-    one = Estimator(
-        prices=FlatPrices(), bound=by_bytes, counting=Counting(characters), typical=Typical()
-    )
+    one = flat()
     made = await one(asked, Dose(strategy="direct"))
     adapter = ScriptedModel(_replies(1, long=False), usage=Usage(input=1, output=1))
     await make_strategy(Dose(strategy="direct"))(asked, build(adapter, journal=Account(), prices=FlatPrices(),

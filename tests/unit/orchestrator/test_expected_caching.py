@@ -5,26 +5,14 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.question.estimates.caching import LEAST, expected_usage
-from posology.query import make_query
-from posology.types import Call, Message, PlannedCall, PromptId, Role, Stage, Usage
+from posology.types import PlannedCall, Usage
+from tests.support.calls import CALL, a_call, asks
 
 TEXT = "Why? " * 10
 
 
 def planned(model: str, *, repeated: float, cached: tuple[int, ...] = ()) -> PlannedCall:
-    call = Call(
-        stage=Stage.ANSWER,
-        model=model,
-        query=make_query("Why?"),
-        excerpts=(),
-        messages=(
-            Message(role=Role.SYSTEM, content="Be brief."),
-            Message(role=Role.USER, content=TEXT),
-        ),
-        prompt=PromptId(name="answer", digest="0" * 16),
-        max_tokens=100,
-        cached=cached,
-    )
+    call = a_call(model=model, messages=(CALL.messages[0], *asks(TEXT)), cached=cached)
     return PlannedCall(call=call, input=3_000, output=9, repeated=repeated)
 
 

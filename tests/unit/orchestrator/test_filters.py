@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from orchestrator.cli.ask.explanation import filters_in_words
 from orchestrator.cli.question_options import FilterOptions
-from orchestrator.jobs.rows import read_row
 from orchestrator.question.request import AskRequest, JobRequest
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery
@@ -79,16 +78,6 @@ def test_json_is_taken_at_its_word() -> None:
         JobRequest.model_validate_json(
             '{"question": "a", "filters": {"since": "2010"}}', strict=True
         )
-
-
-def test_a_row_has_the_files_filters_or_its_own() -> None:
-    defaults = {"filters": {"since": 2010}}
-    rows = [
-        read_row(0, 1, json.dumps({"question": "Why?", **own}), defaults, Settings())
-        for own in ({}, {"filters": {"languages": ["eng"]}}, {"filters": None})
-    ]
-    found = [row.request.as_settled().filters for row in rows if row.request is not None]
-    assert found == [Filters(since=2010), Filters(languages=("eng",)), Filters()]
 
 
 def test_options_that_are_not_given_are_not_sent() -> None:

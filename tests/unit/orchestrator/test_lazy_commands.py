@@ -94,10 +94,3 @@ def test_each_help_ends_with_an_example_that_the_command_takes() -> None:
         assert "<int" not in shown, path
         assert "list[" not in shown, path
         assert "1 to 200." not in shown or "x<=200" not in shown, path
-
-
-def test_the_name_alone_prints_the_help() -> None:
-    alone, asked = (CliRunner().invoke(app, words) for words in ([], ["--help"]))
-    assert (alone.exit_code, alone.stderr) == (0, "")
-    assert alone.stdout == asked.stdout
-    assert CliRunner().invoke(app, ["--verison"]).exit_code == 2

@@ -24,8 +24,8 @@ from orchestrator.logs.configuration import configure, formatter, secrets_of
 from orchestrator.logs.files import Line, Reader, Wanted
 from orchestrator.logs.notices import Notices
 from orchestrator.logs.rotated import PrivateFile, SharedFile
-from orchestrator.settings import Settings, load_settings
-from posology.errors import BudgetExhausted, ConfigurationError, HeadroomReserved
+from orchestrator.settings import Settings
+from posology.errors import BudgetExhausted, HeadroomReserved
 
 QUESTION = "Does zyxomab cure lattice fever?"
 KEY = "sk-zyx-0123456789abcdef"
@@ -100,13 +100,6 @@ def test_the_level_is_the_settings() -> None:
     events.note("quiet")
     events.note("loud", logging.WARNING)
     assert [line["event"] for line in lines(stream)] == ["loud"]
-
-
-@pytest.mark.parametrize("name", ["POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL"])
-def test_a_wrong_setting_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "loudest")
-    with pytest.raises(ConfigurationError, match=name):
-        load_settings()
 
 
 def test_a_question_is_logged_only_where_that_is_asked_for() -> None:

@@ -17,11 +17,7 @@ from posology.reading import crossencoder
     [(True, "cross-encoder", True), (True, "late", False), (False, "cross-encoder", False)],
 )
 def test_the_cross_encoder_reads_where_its_weights_are(
-    installed: bool,
-    method: str,
-    crossed: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    installed: bool, method: str, crossed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if installed:
         (tmp_path / crossencoder.FILE).touch()

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,14 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from orchestrator.cli.output.formats import OutputOptions
-from orchestrator.cli.terminal import show_answer, show_search
+from orchestrator.cli.terminal import show_answer
 from orchestrator.question.passages import SNIPPET, snippet
 from orchestrator.question.report import unread
 from orchestrator.rendering.citations import bibtex, citations, csl, ris
 from orchestrator.rendering.evidence import table
 from orchestrator.rendering.exports import export_answer, export_rows
 from orchestrator.rendering.kinds import Format
-from orchestrator.rendering.markdown import answer_as_markdown, escaped, search_as_markdown
+from orchestrator.rendering.markdown import answer_as_markdown, escaped
 from orchestrator.rendering.sources import answer_text, cited, link, mark, verdict
 from orchestrator.rendering.text import answer_as_text, search_as_text
 from orchestrator.rendering.words import safe
@@ -42,23 +41,13 @@ from posology.published.answers import (
     Source,
     Status,
 )
-from posology.published.calls import ErrorBody, Spending
+from posology.published.calls import ErrorBody
 from posology.published.decisions import DecisionOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import Found, SearchOutput
 from posology.text.sentences import split
-from posology.types import (
-    Backing,
-    Coverage,
-    Dose,
-    Form,
-    JobState,
-    Passage,
-    Retrieved,
-    Rule,
-    Rung,
-    Usage,
-)
+from posology.types import Backing, Coverage, Dose, JobState, Passage, Retrieved, Rule, Rung
+from tests.support.answers import an_answer
 
 WORDS = st.text(
     st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=40
@@ -90,29 +79,12 @@ ONE, TWO, THREE = source("pmid:1"), source("pmid:2", pmid="2"), source("pmid:3",
 def answer(**given: Any) -> AskOutput:
     fields: dict[str, Any] = {
         "status": Status.ANSWERED,
-        "question": "Does it?",
-        "form": Form.FREE,
         "model": "openai:x",
         "answer": "It does [pmid:2]. Others say so [pmid:1; pmid:3], [sic].",
-        "choice": None,
-        "refusal": None,
         "evidence": (quote(TWO, 10, "It did."), quote(ONE, 20, "Yes."), quote(TWO, 40, "Again.")),
-        "dropped_quotes": 0,
-        "notes": (),
-        "conflicts": (),
-        "coverage": None,
-        "strategy": "direct",
-        "decision": DecisionOutput(dose=Dose(strategy="direct"), policy="p", reason="r"),
-        "spending": Spending(
-            attempts=(), usage=Usage(), usage_complete=True, cost_usd=Decimal(0),
-            charged_usd=Decimal(0),
-        ),
         "retrieved": tuple(map(ranked, (ONE, TWO, THREE))),
-        "index": "i@1",
-        "retrieval_seconds": 0.0,
-        "seconds": 0.0,
-    }  # fmt: skip
-    return AskOutput(**fields | given)
+    }
+    return an_answer(**fields | given)
 
 
 def test_the_answer_and_its_sources_have_one_numbering() -> None:
@@ -384,16 +356,6 @@ def test_a_search_shows_a_sentence_of_each_passage_and_says_what_a_missing_place
     assert "> 2" not in unshared
     whole = search_as_text(searched(found("a", dense=1, bm25=1), bm25=("a",)))
     assert "!" not in whole
-
-
-def test_a_terminal_and_markdown_show_the_same_sentence() -> None:
-    out = searched(found("a", dense=1, bm25=None), bm25=("c",))
-    console = Console(file=io.StringIO(), width=80, force_terminal=True)
-    show_search(console, out)
-    assert isinstance(console.file, io.StringIO)
-    assert "It helped." in console.file.getvalue()
-    assert "shares no word" in console.file.getvalue()
-    assert "> It helped." in search_as_markdown(out)
 
 
 @given(

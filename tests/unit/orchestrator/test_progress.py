@@ -7,7 +7,7 @@ from decimal import Decimal
 from rich.console import Console
 
 from orchestrator.cli.jobs.progress import BatchProgress, bad, over, summary
-from orchestrator.cli.jobs.view import spent
+from orchestrator.rendering.forms.jobs import spent
 from posology.published.jobs import BatchOutput
 from posology.types import BatchState, JobState
 

@@ -19,16 +19,6 @@ from posology.types import Dose
     [
         (
             (
-                "Preflight (published): the IoU of the first 3 by meaning and by words is 0.00, no more than 0.2: the key "
-                "passage may be lost in the middle"
-            ),
-            (
-                "Dense and BM25 rankings disagree on the top 3 (IoU 0.00 ≤ 0.20), so the key passage may be buried among the "
-                "others."
-            ),
-        ),
-        (
-            (
                 "Preflight (auto): the key passage is beyond place 3 of the fused order with probability 0.444, no less than "
                 "0.130"
             ),

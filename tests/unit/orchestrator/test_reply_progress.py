@@ -7,18 +7,8 @@ from rich.console import Console
 
 from orchestrator.cli.ask.progress import line, shown_replies
 from posology.llm.calls import ReplyProgress
-from posology.query import make_query
-from posology.types import Call, PromptId, Stage
-
-CALL = Call(
-    stage=Stage.ANSWER,
-    model="openai:m",
-    query=make_query("Is it?"),
-    excerpts=(),
-    messages=(),
-    prompt=PromptId(name="answer", digest="0" * 16),
-    max_tokens=9,
-)
+from posology.types import Stage
+from tests.support.calls import CALL
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,16 +26,16 @@ def test_nothing_re_ranks_unless_it_is_said(index: Index) -> None:
     assert make_reranker(chosen(None), index) is None
 
 
-def test_next_sentences(index: Index, tmp_path: Path) -> None:
-    made = make_reranker(chosen(f"nsp:{save_tiny_bert(tmp_path / 'bert')}"), index)
+@pytest.mark.parametrize(
+    ("kind", "save", "name"),
+    [("nsp", save_tiny_bert, "nsp-bert:"), ("provence", save_tiny_reranker, "provence:")],
+)
+def test_a_reranker_of_a_folder(
+    index: Index, tmp_path: Path, kind: str, save: Callable[[Path], Path], name: str
+) -> None:
+    made = make_reranker(chosen(f"{kind}:{save(tmp_path / 'model')}"), index)
     assert made is not None
-    assert made.name.startswith("nsp-bert:")
-
-
-def test_a_cross_encoder(index: Index, tmp_path: Path) -> None:
-    made = make_reranker(chosen(f"provence:{save_tiny_reranker(tmp_path / 'model')}"), index)
-    assert made is not None
-    assert made.name.startswith("provence:")
+    assert made.name.startswith(name)
 
 
 def test_the_pruner_needs_token_codes(index: Index) -> None:

@@ -11,6 +11,7 @@ from orchestrator.jobs.rows import MAX_ROW, check_defaults, read_row
 from orchestrator.question.decider import Decider
 from orchestrator.settings import Settings
 from policies.router import Router
+from posology.types import Filters
 
 
 @given(st.one_of(st.binary(), st.text(), st.recursive(
@@ -46,47 +47,36 @@ def test_equal_rows_have_equal_content_however_they_are_written() -> None:
     assert first.content == second.content != other.content
 
 
+BATCH_COMPRESSES = {"strategy": "compressed", "keep": 0.2, "compressor": "leancontext_top"}
+
+
 @pytest.mark.parametrize(
-    ("default", "row", "strategy", "policy"),
+    ("batch", "row", "has"),
     [
-        ({"policy": "doubling"}, {"strategy": "direct"}, "direct", None),
-        ({"strategy": "direct"}, {"policy": "doubling"}, None, "doubling"),
-        ({"policy": "doubling"}, {}, None, "doubling"),
-        ({"strategy": "direct"}, {}, "direct", None),
-        ({"strategy": "direct"}, {"policy": None}, "direct", None),
+        ({"policy": "doubling"}, {"strategy": "direct"}, {"strategy": "direct", "policy": None}),
+        ({"strategy": "direct"}, {"policy": "doubling"}, {"strategy": None, "policy": "doubling"}),
+        ({"policy": "doubling"}, {}, {"strategy": None, "policy": "doubling"}),
+        ({"strategy": "direct"}, {"policy": None}, {"strategy": "direct", "policy": None}),
+        (BATCH_COMPRESSES, {"strategy": "direct"}, {"keep": None, "compressor": None}),
+        (BATCH_COMPRESSES, {"policy": "doubling"}, {"keep": None, "compressor": None}),
+        ({"keep": 0.2}, {"strategy": "compressed"}, {"keep": 0.2}),
+        ({"filters": {"since": 2010}}, {}, {"filters": Filters(since=2010)}),
+        (
+            {"filters": {"since": 2010}},
+            {"filters": {"until": 2005}},
+            {"filters": Filters(until=2005)},
+        ),
+        ({"filters": {"since": 2010}}, {"filters": None}, {"filters": Filters()}),
     ],
 )
-def test_a_row_s_own_word_is_not_refused_for_a_default(
-    default: dict[str, str], row: dict[str, str], strategy: str | None, policy: str | None
+def test_a_row_has_its_batch_s_word_where_it_says_nothing(
+    batch: dict[str, Any], row: dict[str, Any], has: dict[str, Any]
 ) -> None:
-    found = read_row(0, 1, json.dumps({"question": "Why?", **row}), default, Settings()).request
+    raw = json.dumps({"question": "Why?", **row})
+    found = read_row(0, 1, raw, batch, Settings()).request
     assert found is not None
-    assert (found.strategy, found.policy) == (strategy, policy)
-
-
-@pytest.mark.parametrize(
-    "row", [{"strategy": "direct"}, {"policy": "doubling"}, {"strategy": "briefcontext"}]
-)
-def test_a_row_is_not_refused_for_a_batch_that_compresses(row: dict[str, str]) -> None:
-    batch = {"strategy": "compressed", "keep": 0.2, "compressor": "leancontext_top"}
-    found = read_row(0, 1, json.dumps({"question": "Why?", **row}), batch, Settings()).request
-    assert found is not None
-    assert found.keep is None
-    assert found.compressor is None
-
-
-def test_a_row_has_the_batch_s_compressor_where_it_compresses() -> None:
-    raw = json.dumps({"question": "Why?", "strategy": "compressed"})
-    found = read_row(0, 1, raw, {"keep": 0.2, "compressor": "pruner"}, Settings()).request
-    assert found is not None
-    assert (found.keep, found.compressor) == (0.2, "pruner")
-
-
-def test_a_row_that_says_both_is_refused() -> None:
-    raw = json.dumps({"question": "Why?", "strategy": "direct", "policy": "doubling"})
-    found = read_row(0, 1, raw, {}, Settings())
-    assert found.error is not None
-    assert found.error.details["field"] == "policy"
+    settled = found.as_settled()
+    assert {name: getattr(settled, name) for name in has} == has
 
 
 #: what a row or a batch may say of each field, alone and where fields belong together
@@ -170,10 +160,19 @@ def test_the_nearest_word_names_the_compressor(
     assert policy.compressor == compressor
 
 
-@pytest.mark.parametrize("default", [{}, {"strategy": "direct"}, {"policy": "doubling"}])
-def test_a_share_without_a_strategy_that_compresses_is_refused_by_whatever_batch(
-    default: dict[str, Any],
+@pytest.mark.parametrize(
+    ("row", "default", "field"),
+    [
+        ({"strategy": "direct", "policy": "doubling"}, {}, "policy"),
+        # a share without a strategy that compresses, whatever the batch
+        ({"keep": 0.3}, {}, "keep"),
+        ({"keep": 0.3}, {"strategy": "direct"}, "keep"),
+        ({"keep": 0.3}, {"policy": "doubling"}, "keep"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    row: dict[str, Any], default: dict[str, Any], field: str
 ) -> None:
-    found = read_row(0, 1, json.dumps({"question": "Why?", "keep": 0.3}), default, Settings())
+    found = read_row(0, 1, json.dumps({"question": "Why?", **row}), default, Settings())
     assert found.error is not None
-    assert found.error.details["field"] == "keep"
+    assert found.error.details["field"] == field

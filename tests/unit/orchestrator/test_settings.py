@@ -5,18 +5,11 @@ from decimal import Decimal
 import pytest
 
 from orchestrator.budget import _floor, lease_for
-from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, models
+from orchestrator.settings import Settings, load_settings, models
 from posology.budget.ledger.base import LEASE
 from posology.errors import ConfigurationError, InputError
 from posology.llm.pace import LOCAL
 from posology.published.base import descriptions
-
-
-def test_defaults_need_no_environment() -> None:
-    settings = load_settings()
-    assert settings.model == DEFAULT_MODEL
-    assert settings.credentials("openai").api_key is None
-    assert settings.index is None
 
 
 def test_the_sdks_own_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +47,8 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("POSOLOGY_MACHINE_DOLLARS_PER_HOUR", "-1"),
         ("POSOLOGY_MACHINE_DOLLARS_PER_HOUR", "nan"),
         ("POSOLOGY_MACHINE_UTILISATION", "0"),
+        ("POSOLOGY_LOG_FORMAT", "loudest"),
+        ("POSOLOGY_LOG_LEVEL", "loudest"),
     ],
 )
 def test_a_wrong_variable_is_named_and_its_value_is_not(
@@ -114,11 +109,6 @@ def test_what_is_given_comes_before_the_environment(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("POSOLOGY_ATTEMPTS", "7")
     assert Settings.model_validate({"POSOLOGY_ATTEMPTS": 3}).attempts == 3
     assert Settings(POSOLOGY_ATTEMPTS=3).attempts == 3
-
-
-def test_settings_are_frozen() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        load_settings().model = "x"
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)

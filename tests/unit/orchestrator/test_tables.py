@@ -25,11 +25,12 @@ from orchestrator.cli.money.estimate_view import show_estimate
 from orchestrator.cli.money.ledger_view import show_spend, spend_csv
 from orchestrator.cli.money.reconcile_view import reconcile_csv, show_reconcile
 from orchestrator.cli.money.tenants_view import show_tenant, show_tenants
-from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.tables import print_form, print_table
 from orchestrator.cli.policy.replay_view import show_compare
 from orchestrator.cli.policy.table_view import show_promotion, show_training
 from orchestrator.cli.terminal import show_index, show_search
 from orchestrator.question.decisions.forms import CompareOutput
+from orchestrator.rendering.forms.columns import table_of
 from orchestrator.training.forms import PromotionOutput, TrainOutput
 from posology.budget.reconcile.report import ReconcileOutput
 from posology.budget.tenants.store import Tenant
@@ -124,9 +125,8 @@ def test_no_figure_is_cut_at_80_columns(name: str) -> None:
 
 
 def test_a_table_that_fits_stays_a_table() -> None:
-    table = plain_table("day", "attempts", left=("day",), title="May")
-    table.add_row("2026-05-01", "1,000")
-    assert seen(lambda c: print_table(c, table), terminal=True).splitlines()[1].split() == [
+    table = table_of("day, attempts", [("2026-05-01", 1_000)], title="May")
+    assert seen(lambda c: print_form(c, table), terminal=True).splitlines()[1].split() == [
         "day",
         "attempts",
     ]

@@ -10,16 +10,10 @@ from rich.console import Console
 
 from orchestrator.cli.terminal import show_answer
 from orchestrator.rendering.words import calls, money, safe, size
-from posology.published.answers import (
-    AskOutput,
-    Disagreement,
-    Position,
-    Source,
-    Status,
-)
-from posology.published.calls import AttemptOutput, Spending
-from posology.published.decisions import DecisionOutput
-from posology.types import Coverage, Dose, Form, Level, Outcome, PromptId, Resolution, Stage, Usage
+from posology.published.answers import AskOutput, Disagreement, Position, Source
+from posology.published.calls import AttemptOutput
+from posology.types import Coverage, Level, Outcome, PromptId, Resolution, Stage
+from tests.support.answers import NOTHING_SPENT, an_answer
 
 
 @pytest.mark.parametrize(
@@ -85,50 +79,24 @@ def source(name: str, *, year: int | None, retracted: bool = False) -> Source:
 
 
 def answer(resolution: Resolution) -> AskOutput:
-    return AskOutput(
-        status=Status.UNSUPPORTED,
-        question="Why?",
-        form=Form.FREE,
-        model="openai:x",
-        answer="So.",
-        choice=None,
-        refusal=None,
-        evidence=(),
-        dropped_quotes=0,
-        notes=(),
+    young = Position(passage=source("a", year=2020), level=Level.TRIAL, quotes=("It \x07did.",))
+    old = Position(
+        passage=source("b", year=None, retracted=True),
+        level=Level.CASE_REPORT,
+        quotes=("It [bold]did not.",),
+    )
+    return an_answer(
         conflicts=(
             Disagreement(
                 claim="It \x1b[31mhelps.",
-                supporting=(
-                    Position(
-                        passage=source("a", year=2020), level=Level.TRIAL, quotes=("It \x07did.",)
-                    ),
-                ),
-                opposing=(
-                    Position(
-                        passage=source("b", year=None, retracted=True),
-                        level=Level.CASE_REPORT,
-                        quotes=("It [bold]did not.",),
-                    ),
-                ),
+                supporting=(young,),
+                opposing=(old,),
                 resolution=resolution,
                 how="a trial carries further",
             ),
         ),
         coverage=Coverage(partitions=5, found=2, empty=2, failed=1, calls=6),
         strategy="briefcontext",
-        decision=DecisionOutput(dose=Dose(strategy="briefcontext"), policy="fixed", reason="asked"),
-        spending=Spending(
-            attempts=(),
-            usage=Usage(),
-            usage_complete=True,
-            cost_usd=None,
-            charged_usd=Decimal(0),
-        ),
-        retrieved=(),
-        index="i",
-        retrieval_seconds=0.0,
-        seconds=0.0,
     )
 
 
@@ -146,10 +114,6 @@ def test_a_contradiction_is_shown_with_both_sides_and_what_became_of_it() -> Non
     ):
         assert part in text
     assert "unresolved: a trial" in shown(answer(Resolution.UNRESOLVED))
-
-
-def test_what_was_read_and_what_was_not_is_shown() -> None:
-    text = shown(answer(Resolution.OPPOSING))
     assert "5 partitions: 2 with findings, 2 without relevant passages, 1 failed" in text
     assert "6 calls" not in text, "calls are counted in the account"
 
@@ -165,13 +129,8 @@ def test_what_was_read_and_what_was_not_is_shown() -> None:
     ],
 )
 def test_a_repeated_call_counts_once(made: tuple[int, ...], shown: str) -> None:
-    spent = Spending(
-        attempts=tuple(attempt(call) for call in made),
-        usage=Usage(),
-        usage_complete=True,
-        cost_usd=Decimal(0),
-        charged_usd=Decimal(0),
-    )
+    attempts = tuple(attempt(call) for call in made)
+    spent = NOTHING_SPENT.model_copy(update={"attempts": attempts})
     assert calls(spent) == shown
 
 

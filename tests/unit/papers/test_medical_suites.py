@@ -87,35 +87,39 @@ def test_needles_need_long_passages(data: Path) -> None:
     assert Needles().items(Given(data=data, work=data, questions=5)) == []
 
 
-def test_answers_by_k_are_those_of_a_simulated_model(data: Path, tmp_path: Path) -> None:
-    text = _run(Passages(), data, tmp_path, 3, "immune")
-    assert "| immune | k = 10 | 3 |" in text
-    assert "**Simulation.**" in text
-
-
-def test_words_are_removed_by_three_methods(data: Path, tmp_path: Path) -> None:
-    text = _run(Removal(), data, tmp_path, 2, "offline")
-    assert "| offline:extractive | whole | 2 |" in text
-    assert "| offline:extractive | semantic, 40% | 2 |" in text
-    assert "| offline:extractive | random deletion |" in text
-
-
-def test_random_deletion_leaves_a_share_of_the_words(
-    retrieved: tuple[Question, Retrieval],
+@pytest.mark.parametrize(
+    ("suite", "reader", "shown"),
+    [
+        (Passages(), "immune", ("| immune | k = 10 | 2 |", "**Simulation.**")),
+        (
+            Removal(),
+            "offline",
+            (
+                "| offline:extractive | whole | 2 |",
+                "| offline:extractive | semantic, 40% | 2 |",
+                "| offline:extractive | random deletion |",
+            ),
+        ),
+        *((suite, "offline", ("| ROUGE-1 |",)) for suite in (Numbers(), Cascades(), States())),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_suites_with_a_reader(
+    suite: Suite, reader: str, shown: tuple[str, ...], data: Path, tmp_path: Path
 ) -> None:
+    text = _run(suite, data, tmp_path, 2, reader)
+    assert "Incomplete" not in text
+    for one in shown:
+        assert one in text
+
+
+def test_random_deletion_leaves_a_share_of_the_words(retrieved: tuple[Question, Retrieval]) -> None:
     one = retrieved[1].passages[0]
     left = " ".join(drawn(one, 0.5)).split()
     words = one.passage.text.split()
     assert len(left) == pytest.approx(len(words) / 2, abs=1.5)
     assert left == " ".join(drawn(one, 0.5)).split()
     assert set(left) <= set(words)
-
-
-@pytest.mark.parametrize("suite", [Numbers(), Cascades(), States()], ids=lambda suite: suite.name)
-def test_leancontexts_tables(suite: Suite, data: Path, tmp_path: Path) -> None:
-    text = _run(suite, data, tmp_path, 2, "offline")
-    assert "Incomplete" not in text
-    assert "| ROUGE-1 |" in text
 
 
 def _run(suite: Suite, data: Path, folder: Path, questions: int, *readers: str) -> str:

@@ -74,11 +74,7 @@ def given_in(folder: Path, questions: int = 3) -> Given:
 
 
 def run_in(
-    folder: Path,
-    suite: Suite,
-    *readers: str,
-    questions: int = 3,
-    payment: Payment | None = None,
+    folder: Path, suite: Suite, *readers: str, questions: int = 3, payment: Payment | None = None
 ) -> str:
     with open_folder(folder / "run") as opened:
         asked = partial(

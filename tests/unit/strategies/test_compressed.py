@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from posology.types import Answer, Compressed, Excerpt, Passage, Refusal, Retrie
 from prompts.answer import AnswerReply
 from strategies.compressed import NOTHING_LEFT, CompressedRag
 from tests.support.guess import GUESS
+from tests.support.replies import copying
 from tests.support.rewriters import Stated
 from tests.support.tasks import task_of
 
@@ -60,18 +61,33 @@ def task(*passages: Passage) -> Task:
 
 
 def says(*quotes: str, answerable: bool = True) -> AnswerReply:
-    return AnswerReply.model_validate(
-        {
-            "answerable": answerable,
-            "answer": "It does.",
-            "choice": None,
-            "quotes": [{"passage": "P1", "quote": quote} for quote in quotes],
-        }
-    )
+    return copying("It does.", *(("P1", quote) for quote in quotes), answerable=answerable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working(Stated):
+    """A compressor that does this, and says that it takes so long."""
+
+    work: Callable[[], object]
+    needs: float = 0.0
+    name: str = "working"
+
+    def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+        del retrieval, keep
+        return self.needs
+
+    def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+        self.work()
+        return Leaves(words=())(retrieval, keep)
 
 
 def leaving(*words: str) -> CompressedRag:
     return CompressedRag(compressor=Leaves(words=words), keep=0.25)
+
+
+async def compressed_by(compressor: Working) -> Answer | Refusal:
+    strategy = CompressedRag(compressor=compressor, seconds=60.0)
+    return await strategy(task(NOTE), Structured(ScriptedModel([])))
 
 
 async def answered(strategy: CompressedRag, reply: AnswerReply) -> Answer:
@@ -150,76 +166,37 @@ async def test_it_can_say_its_call_without_making_it() -> None:
 
 
 async def test_compressing_does_not_hold_up_the_event_loop() -> None:
-    threads = []
-
-    @dataclass(frozen=True)
-    class Asking(Stated):
-        name: str = "asking"
-
-        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            threads.append(threading.get_ident())
-            return Leaves(words=())(retrieval, keep)
-
-    await CompressedRag(compressor=Asking())(task(NOTE), Structured(ScriptedModel([])))
+    threads: list[int] = []
+    await compressed_by(Working(work=lambda: threads.append(threading.get_ident())))
+    assert len(threads) == 1
     assert threads != [threading.get_ident()]
 
 
 async def test_a_compressor_that_is_left_alone_stops() -> None:
     stopped, begun = threading.Event(), threading.Event()
 
-    @dataclass(frozen=True)
-    class Long(Stated):
-        name: str = "long"
-
-        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            begun.set()
-            try:
-                for _ in range(9_000):
-                    checkpoint()
-                    time.sleep(0.01)
-            finally:
-                stopped.set()
-            return Leaves(words=())(retrieval, keep)
+    def long() -> None:
+        begun.set()
+        try:
+            for _ in range(9_000):
+                checkpoint()
+                time.sleep(0.01)
+        finally:
+            stopped.set()
 
     async with anyio.create_task_group() as group:
-        rag = CompressedRag(compressor=Long())
-        group.start_soon(rag, task(NOTE), Structured(ScriptedModel([])))
+        group.start_soon(compressed_by, Working(work=long))
         assert await anyio.to_thread.run_sync(begun.wait, 90)
         group.cancel_scope.cancel()
     assert await anyio.to_thread.run_sync(stopped.wait, 60)
 
 
-async def test_what_would_compute_for_too_long_is_refused() -> None:
-    @dataclass(frozen=True)
-    class Costly(Stated):
-        name: str = "costly"
-
-        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-            return 61.0
-
-        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            raise AssertionError
-
-    with pytest.raises(InvalidQuery) as caught:
-        await CompressedRag(compressor=Costly(), seconds=60.0)(
-            task(NOTE), Structured(ScriptedModel([]))
-        )
-    assert caught.value.field == "compressor"
-
-
-async def test_what_would_compute_for_too_long_is_planned_without_it() -> None:
+async def test_what_would_compute_for_too_long_is_refused_and_planned_without_it() -> None:
     ran: list[float] = []
-
-    @dataclass(frozen=True)
-    class Costly(Leaves):
-        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-            return 61.0
-
-        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            ran.append(61.0)
-            return super().__call__(retrieval, keep)
-
-    costly = Costly(words=("Bleeding was rare.",))
+    costly = Working(work=lambda: ran.append(61.0), needs=61.0)
+    with pytest.raises(InvalidQuery) as caught:
+        await compressed_by(costly)
+    assert caught.value.field == "compressor"
     (call,) = CompressedRag(compressor=costly, seconds=60.0).calls(task(NOTE), GUESS)
     assert not ran
     # it may turn out as long as the passage
@@ -233,54 +210,29 @@ async def test_long_compressions_run_one_by_one_and_short_ones_beside_them() -> 
     lock = threading.Lock()
     short = threading.Event()
 
-    @dataclass(frozen=True)
-    class Timed(Stated):
-        name: str = "timed"
-        needs: float = 0.0
-
-        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-            return self.needs
-
-        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            nonlocal together, most
-            if not self.needs:
-                short.set()
-                return Leaves(words=())(retrieval, keep)
-            with lock:
-                together += 1
-                most = max(most, together)
-            # a long one lasts until the short one was let in
-            assert short.wait(90)
-            with lock:
-                together -= 1
-            return Leaves(words=())(retrieval, keep)
+    def long() -> None:
+        nonlocal together, most
+        with lock:
+            together += 1
+            most = max(most, together)
+        # a long one lasts until the short one was let in
+        assert short.wait(90)
+        with lock:
+            together -= 1
 
     async with anyio.create_task_group() as group:
-        for needs in (30.0, 30.0, 30.0, 0.0):
-            rag = CompressedRag(compressor=Timed(needs=needs))
-            group.start_soon(rag, task(NOTE), Structured(ScriptedModel([])))
+        for _ in range(3):
+            group.start_soon(compressed_by, Working(work=long, needs=30.0))
+        group.start_soon(compressed_by, Working(work=short.set))
     assert most == 1
 
 
 async def test_a_long_compression_takes_a_turn_and_a_short_one_does_not() -> None:
-    @dataclass(frozen=True)
-    class Timed(Stated):
-        name: str = "timed"
-        needs: float = 0.0
-
-        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-            return self.needs
-
-        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            return Leaves(words=())(retrieval, keep)
-
     def occupied() -> AbstractContextManager[None]:
         raise Occupied
 
     def asks(needs: float) -> Awaitable[Answer | Refusal]:
-        return CompressedRag(compressor=Timed(needs=needs))(
-            task(NOTE), Structured(ScriptedModel([]))
-        )
+        return compressed_by(Working(work=list, needs=needs))
 
     with taking(occupied):
         assert isinstance(await asks(0.1), Refusal)
@@ -291,18 +243,9 @@ async def test_a_long_compression_takes_a_turn_and_a_short_one_does_not() -> Non
 
 async def test_who_cancels_does_not_wait_for_a_compressor() -> None:
     over = threading.Event()
-
-    @dataclass(frozen=True)
-    class Slow(Stated):
-        name: str = "slow"
-
-        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            over.wait(100)
-            return Leaves(words=())(retrieval, keep)
-
     started = time.monotonic()
     with anyio.move_on_after(0.05) as scope:
-        await CompressedRag(compressor=Slow())(task(NOTE), Structured(ScriptedModel([])))
+        await compressed_by(Working(work=lambda: over.wait(100)))
     took = time.monotonic() - started
     over.set()
     assert scope.cancelled_caught

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import anyio
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,28 +24,22 @@ from posology.types import (
     Passage,
     Retrieved,
     Stage,
-    Task,
 )
 from prompts.extract import ExtractReply, extract_schema
 from prompts.lengths import FINDING_QUOTES, most_findings
 from strategies.briefcontext.strategy import BriefContext, extract, partition
+from tests.support.tasks import retrieval_of, task_of
 
 pytestmark = pytest.mark.anyio
 
 NO = Passage(id="note:1", text="Aspirin was given daily. It did not lower mortality at all.")
+QUERY = make_query("Does aspirin lower mortality?")
 YES = Passage(id="note:2", text="Aspirin lowered mortality by a tenth. Bleeding was rare.")
 
 
-def retrieved(n: int) -> list[Retrieved]:
-    return [
-        Retrieved(
-            passage=Passage(id=f"p:{i}", text=f"Passage number {i} is here."),
-            sentences=(),
-            vector=np.zeros(2, np.float32),
-            sentence_vectors=np.zeros((0, 2), np.int8),
-        )
-        for i in range(n)
-    ]
+def retrieved(n: int) -> Sequence[Retrieved]:
+    passages = [Passage(id=f"p:{i}", text=f"Passage number {i} is here.") for i in range(n)]
+    return retrieval_of(QUERY, passages).passages
 
 
 @given(st.integers(0, 60), st.integers(1, 70))
@@ -69,10 +62,6 @@ def test_partitions_are_as_few_and_as_equal_as_can_be(n: int, size: int) -> None
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_sixteen_by_three() -> None:
-    assert [len(p.excerpts) for p in partition(retrieved(16), 3)] == [3, 3, 3, 3, 2, 2]
-
-
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_partition_holds_something(size: int) -> None:
     with pytest.raises(ValueError, match="at least one"):
@@ -85,7 +74,7 @@ def asked(*passages: Passage, index: int = 2) -> Extract:
     excerpts = tuple(Excerpt(passage=p, sentences=split(p.text)) for p in passages)
     return Extract(
         quotes="copied",
-        query=make_query("Does aspirin lower mortality?"),
+        query=QUERY,
         partition=Partition(index=index, first_rank=6, excerpts=excerpts),
         model="openai:test",
         max_tokens=300,
@@ -134,11 +123,6 @@ async def test_a_finding_without_a_quote_that_stands_is_dropped_and_counted() ->
     assert extraction.dropped_findings == 2
     assert extraction.dropped_quotes == 4
     assert extraction.notes
-
-
-async def test_a_finding_without_quotes_is_dropped() -> None:
-    extraction = await run(reply(("Bare.", [])), NO)
-    assert (extraction.findings, extraction.dropped_findings) == ((), 1)
 
 
 async def test_of_more_findings_and_quotes_than_allowed_the_first_are_kept() -> None:
@@ -206,13 +190,6 @@ async def test_what_is_no_failure_of_the_call_passes_through(error: Exception) -
         await run(error, NO)
 
 
-async def test_cancellation_passes_through() -> None:
-    slow = Structured(ScriptedModel([reply(found=False)], latency=10.0))
-    with anyio.move_on_after(0.05) as scope:
-        await extract(asked(NO), slow)
-    assert scope.cancelled_caught
-
-
 async def test_a_safety_refusal_is_not_nothing_found() -> None:
     filtered = Completion(text="", usage=None, finish=Finish.FILTERED, served_model="m")
     extraction = await run(filtered, NO, YES)
@@ -233,7 +210,7 @@ async def test_the_call_carries_the_partition_and_the_query_first() -> None:
     assert content.index("Does aspirin lower mortality?") < content.index(NO.text)
 
 
-async def test_partitions_are_read_at_the_same_time(make_task: Callable[..., Task]) -> None:
+async def test_partitions_are_read_at_the_same_time() -> None:
     passages = [Passage(id=f"n:{i}", text="Nothing to see here.") for i in range(6)]
     inside = most = 0
     all_inside = anyio.Event()
@@ -249,13 +226,11 @@ async def test_partitions_are_read_at_the_same_time(make_task: Callable[..., Tas
         inside -= 1
         return await Structured(ScriptedModel([reply(found=False)]))(call)
 
-    await BriefContext(size=1)(make_task(*passages), complete)
+    await BriefContext(size=1)(task_of(QUERY, passages), complete)
     assert most == 6
 
 
-async def test_an_error_that_is_ours_ends_the_others_and_comes_out_bare(
-    make_task: Callable[..., Task],
-) -> None:
+async def test_an_error_that_is_ours_ends_the_others_and_comes_out_bare() -> None:
     ended: list[str] = []
     begun = anyio.Event()
 
@@ -271,5 +246,5 @@ async def test_an_error_that_is_ours_ends_the_others_and_comes_out_bare(
         raise AssertionError
 
     with pytest.raises(errors.StoreUnavailable):
-        await BriefContext(size=1)(make_task(NO, YES), complete)
+        await BriefContext(size=1)(task_of(QUERY, (NO, YES)), complete)
     assert ended == ["note:2"]

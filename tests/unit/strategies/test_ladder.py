@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import Any
 
 import anyio
 import pytest
@@ -30,8 +31,8 @@ from prompts.answer import AnswerReply
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 from strategies.ladder import Ladder, step_tasks
-from tests.support.compression import compressible
 from tests.support.guess import GUESS
+from tests.support.replies import copying as reply
 from tests.support.rewriters import Stated
 from tests.support.tasks import task_of
 
@@ -46,6 +47,7 @@ _EXHAUSTED = errors.BudgetExhausted(
     asked=Decimal(1),
     resets=None,
 )
+_TOO_LONG = errors.ContextTooLong("no", provider="openai", model="openai:test")
 _TOO_LARGE = errors.CallTooLarge("no", model="openai:test", tokens=9, limit=8)
 
 
@@ -63,17 +65,6 @@ def task(n: int = 16) -> Task:
 def places(call: Call) -> list[int]:
     """Which of the passages a call shows."""
     return [int(e.passage.id.removeprefix("n:")) for e in call.excerpts]
-
-
-def reply(answer: str, *quotes: tuple[str, str], answerable: bool = True) -> AnswerReply:
-    return AnswerReply.model_validate(
-        {
-            "answerable": answerable,
-            "answer": answer,
-            "choice": None,
-            "quotes": [{"passage": p, "quote": q} for p, q in quotes],
-        }
-    )
 
 
 REFUSED = reply("It is not said.", answerable=False)
@@ -104,6 +95,12 @@ async def climb(
     return await ladder(task(of), Structured(model))
 
 
+async def answered(script: Sequence[Any], rungs: Sequence[int] = (2, 4, 8, 16)) -> Answer:
+    answer = await climb(ScriptedModel(script), rungs)
+    assert isinstance(answer, Answer)
+    return answer
+
+
 async def test_it_stops_at_the_first_answer_whose_quotes_stand() -> None:
     model = ScriptedModel(told_by(3))
     answer = await climb(model)
@@ -124,32 +121,19 @@ async def test_without_an_answer_the_last_refusal_has_all_rungs() -> None:
     assert "Refused in 4 steps of the ladder, which read all passages (16)." in refusal.notes
 
 
-async def test_wording_alone_is_a_refusal_and_goes_on() -> None:
-    """A model that answers 'I could not find an answer' in the answer's field, with or without its stop."""
-    model = ScriptedModel([reply("I could not find an answer"), told_by(3)(one_call(4))])
-    answer = await climb(model)
-    assert isinstance(answer, Answer)
-    assert [r.refused for r in answer.rungs] == [True, False]
-
-
-def one_call(n: int) -> Call:
-    call = Direct().call(task(n))
-    assert call is not None
-    return call
-
-
-async def test_an_answer_without_a_standing_quote_goes_on() -> None:
-    model = ScriptedModel([UNQUOTED, told_by(3)(one_call(4))])
-    answer = await climb(model)
-    assert isinstance(answer, Answer)
+@pytest.mark.parametrize(
+    ("said", "refused"), [(reply("I could not find an answer"), True), (UNQUOTED, False)]
+)
+async def test_a_refusal_in_words_and_an_answer_without_a_standing_quote_go_on(
+    said: AnswerReply, refused: bool
+) -> None:
+    answer = await answered([said, reply("Drug 3.", ("P4", "Drug 3 lowered mortality."))])
     assert answer.supported
-    assert [r.refused for r in answer.rungs] == [False, False]
+    assert [r.refused for r in answer.rungs] == [refused, False]
 
 
 async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_comes() -> None:
-    model = ScriptedModel([UNQUOTED, REFUSED, REFUSED, REFUSED])
-    answer = await climb(model)
-    assert isinstance(answer, Answer)
+    answer = await answered([UNQUOTED, REFUSED, REFUSED, REFUSED])
     assert not answer.supported
     assert [r.refused for r in answer.rungs] == [False, True, True, True]
     assert "Answered from the first 2 of 16 passages (step 1 of the ladder's 4)." in answer.notes
@@ -162,26 +146,9 @@ async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_c
 
 async def test_of_answers_without_a_standing_quote_the_last_is_given() -> None:
     second = reply("Drug 5 did.")
-    answer = await climb(ScriptedModel([UNQUOTED, second]), (2, 4))
-    assert isinstance(answer, Answer)
+    answer = await answered([UNQUOTED, second], (2, 4))
     assert answer.text == "Drug 5 did."
     assert not any("None of its quotes could be verified" in note for note in answer.notes)
-
-
-async def test_a_rung_has_the_usage_of_its_call() -> None:
-    model = ScriptedModel(
-        [
-            Completion(
-                text=REFUSED.model_dump_json(),
-                usage=usage,
-                finish=Finish.STOP,
-                served_model="test",
-            )
-            for usage in (Usage(input=20, output=3), None)
-        ]
-    )
-    refusal = await climb(model, (2, 4))
-    assert [r.usage for r in refusal.rungs] == [Usage(input=20, output=3), None]
 
 
 async def test_an_unknown_usage_stays_unknown_whatever_else_a_rung_calls() -> None:
@@ -202,43 +169,38 @@ async def test_an_unknown_usage_stays_unknown_whatever_else_a_rung_calls() -> No
 
 
 @pytest.mark.parametrize(
-    "error",
-    [_EXHAUSTED, errors.NothingAffordable("no", partitions=2), _TOO_LARGE],
-    ids=lambda error: type(error).__name__,
+    ("error", "cause"),
+    [
+        (_EXHAUSTED, "the budget (BudgetExhausted)"),
+        (errors.NothingAffordable("no", partitions=2), "the budget (NothingAffordable)"),
+        (_TOO_LARGE, "the budget (CallTooLarge)"),
+        (_TOO_LONG, "the model's window (ContextTooLong)"),
+    ],
 )
-async def test_what_cannot_be_paid_ends_it_between_two_rungs(error: Exception) -> None:
-    model = ScriptedModel([REFUSED, REFUSED, error])
-    refusal = await climb(model)
+async def test_what_cannot_be_paid_or_held_ends_it_between_two_rungs(
+    error: errors.PosologyError, cause: str
+) -> None:
+    refusal = await climb(ScriptedModel([REFUSED, REFUSED, error]))
     assert isinstance(refusal, Refusal)
     assert [r.passages for r in refusal.rungs] == [2, 4]
     assert (
         "Refused in 2 steps of the ladder, which read the first 4 of 16 passages." in refusal.notes
     )
-    assert (
-        f"The ladder ended there because of the budget ({type(error).__name__})." in refusal.notes
-    )
+    assert f"The ladder ended there because of {cause}." in refusal.notes
 
 
 async def test_an_unsupported_answer_is_given_when_the_budget_ends_it() -> None:
-    answer = await climb(ScriptedModel([UNQUOTED, REFUSED, _EXHAUSTED]))
-    assert isinstance(answer, Answer)
+    answer = await answered([UNQUOTED, REFUSED, _EXHAUSTED])
     assert [r.refused for r in answer.rungs] == [False, True]
     assert any("The ladder ended there" in note for note in answer.notes)
 
 
-async def test_a_rung_that_the_models_window_does_not_hold_ends_it() -> None:
-    too_long = errors.ContextTooLong("no", provider="openai", model="openai:test")
-    refusal = await climb(ScriptedModel([REFUSED, REFUSED, too_long]))
-    assert isinstance(refusal, Refusal)
-    assert [rung.passages for rung in refusal.rungs] == [2, 4]
-    assert "The ladder ended there because of the model's window (ContextTooLong)." in refusal.notes
-    with pytest.raises(errors.ContextTooLong):
-        await climb(ScriptedModel([too_long]))
-
-
-async def test_a_first_rung_that_cannot_be_paid_is_an_error() -> None:
-    with pytest.raises(errors.BudgetExhausted):
-        await climb(ScriptedModel([_EXHAUSTED]))
+@pytest.mark.parametrize("error", [_EXHAUSTED, _TOO_LONG])
+async def test_a_first_rung_that_cannot_be_paid_or_held_is_an_error(
+    error: errors.PosologyError,
+) -> None:
+    with pytest.raises(type(error)):
+        await climb(ScriptedModel([error]))
 
 
 @pytest.mark.parametrize(
@@ -311,16 +273,6 @@ async def test_its_rungs_keep_the_rankings_of_the_whole_retrieval() -> None:
         assert one.retrieval.bm25_rerank is asked.retrieval.bm25_rerank
 
 
-async def test_the_same_task_is_the_same_calls() -> None:
-    """What a redelivered job replays from."""
-    runs = []
-    for _ in range(2):
-        model = ScriptedModel(told_by(11))
-        outcome = await climb(model)
-        runs.append((model.calls, outcome))
-    assert runs[0] == runs[1]
-
-
 async def test_a_safety_refusal_ends_it_and_never_becomes_an_answer() -> None:
     def filtered(_: Call) -> Completion:
         return Completion(
@@ -333,41 +285,6 @@ async def test_a_safety_refusal_ends_it_and_never_becomes_an_answer() -> None:
     assert "safety" in refusal.reason
     # it says nothing of the passages, so more of them are of no use
     assert len(model.calls) == 1
-
-
-async def test_it_can_be_cancelled() -> None:
-    with anyio.move_on_after(0.05) as scope:
-        await climb(ScriptedModel(lambda _: REFUSED, latency=10.0))
-    assert scope.cancelled_caught
-
-
-async def test_compressed_rag_climbs_as_direct_does() -> None:
-    texts = [f"Drug {i} lowered mortality by {i}%. It was tolerated well." for i in range(8)]
-    retrieval = compressible(texts)
-    asked = Task(
-        query=retrieval.query,
-        retrieval=retrieval,
-        model="openai:test",
-        max_tokens=300,
-        quotes="copied",
-    )
-
-    def answer(call: Call) -> AnswerReply:
-        shown = [excerpt.passage.id for excerpt in call.excerpts]
-        if "t:3" not in shown:
-            return REFUSED
-        excerpt = call.excerpts[shown.index("t:3")]
-        quote = excerpt.sentences[0].of(excerpt.passage.text)
-        return reply("It did.", (f"P{shown.index('t:3') + 1}", quote))
-
-    model = ScriptedModel(answer)
-    outcome = await Ladder(CompressedRag(keep=1.0), rungs=(2, 4, 8))(asked, Structured(model))
-    assert isinstance(outcome, Answer)
-    assert outcome.strategy == "compressed"
-    assert [(r.passages, r.refused) for r in outcome.rungs] == [(2, True), (4, False)]
-    assert {call.strategy for call in model.calls} == {"compressed"}
-    (citation,) = outcome.citations
-    assert texts[3][citation.start : citation.end] == citation.quote
 
 
 async def test_a_rung_of_which_compression_leaves_nothing_costs_nothing() -> None:

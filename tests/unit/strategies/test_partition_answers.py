@@ -133,18 +133,21 @@ async def test_the_reduce_call_resolves_answers_that_differ(
     assert readers.received == ["n:old", "n:trial", "n:newer"]
 
 
-async def test_an_answer_that_no_part_gave_resolves_nothing() -> None:
-    readers = Readers(answers={"n:old": "75 mg", "n:trial": "150 mg"}, final="300 mg")
-    found = await ask(readers, [OLD, TRIAL], query=FREE)
+@pytest.mark.parametrize(
+    ("trial", "final", "conflicts"),
+    [
+        # an answer that no part gave resolves nothing; parts that agree are no conflict
+        ("150 mg", "300 mg", [Resolution.UNRESOLVED]),
+        ("75 mg daily", "75 mg", []),
+    ],
+)
+async def test_a_conflict_is_of_answers_that_parts_gave(
+    trial: str, final: str, conflicts: list[Resolution]
+) -> None:
+    readers = Readers(answers={"n:old": "75 mg", "n:trial": trial}, final=final)
+    found = await ask(readers, [OLD, SILENT, TRIAL], query=FREE)
     assert isinstance(found, Answer)
-    assert found.conflicts[0].resolution is Resolution.UNRESOLVED
-
-
-async def test_parts_that_agree_are_no_conflict() -> None:
-    readers = Readers(answers={"n:old": "75 mg", "n:newer": "75 mg daily"}, final="75 mg")
-    found = await ask(readers, [OLD, SILENT, NEWER], query=FREE)
-    assert isinstance(found, Answer)
-    assert found.conflicts == ()
+    assert [one.resolution for one in found.conflicts] == conflicts
 
 
 async def test_a_refusal_says_that_parts_differed() -> None:

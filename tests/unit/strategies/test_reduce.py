@@ -191,12 +191,6 @@ async def test_nothing_found_costs_nothing() -> None:
     assert any("2 findings were dropped" in note for note in refusal.notes)
 
 
-async def test_no_partitions_is_no_passages() -> None:
-    refusal = await reduce(reduction(), Structured(ScriptedModel([])))
-    assert isinstance(refusal, Refusal)
-    assert "No passage" in refusal.reason
-
-
 async def test_nothing_found_where_some_could_not_be_read_says_so() -> None:
     asked = reduction(Extraction(partition=0), Failure.PROVIDER)
     refusal = await reduce(asked, Structured(ScriptedModel([])))

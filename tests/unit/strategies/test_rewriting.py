@@ -12,11 +12,12 @@ from posology.query import make_query
 from posology.seams import Compressor, Rewriter
 from posology.testing import ScriptedModel
 from posology.types import Answer, Passage, Refusal, Stage, Task, Usage
-from prompts.answer import AnswerReply, Quote
+from prompts.answer import AnswerReply
 from prompts.fence import shown
 from strategies.compressed import NOTHING_LEFT, CompressedRag
 from strategies.compression.leancontext import LeanContext
 from strategies.ladder import Ladder
+from tests.support.replies import copying
 from tests.support.rewriters import Short, Summaries, Summing
 from tests.support.tasks import task_of
 
@@ -34,8 +35,7 @@ def task(*passages: Passage) -> Task:
 
 
 def says(*quotes: str, answerable: bool = True) -> AnswerReply:
-    found = [Quote(passage="P1", quote=quote) for quote in quotes]
-    return AnswerReply(answerable=answerable, answer="It does.", choice=None, quotes=found)
+    return copying("It does.", *(("P1", quote) for quote in quotes), answerable=answerable)
 
 
 async def ask(
@@ -81,14 +81,6 @@ async def test_only_a_quote_that_the_passage_has_stands() -> None:
     assert outcome.dropped_quotes == 1
 
 
-async def test_an_answer_whose_quotes_are_all_of_a_summary_is_unsupported() -> None:
-    written = Summaries(summaries=["Aspirin lowered mortality in everybody.", ""])
-    quotes = says("Aspirin lowered mortality in everybody")
-    outcome, _ = await ask(CompressedRag(compressor=Short()), written, quotes)
-    assert isinstance(outcome, Answer)
-    assert not outcome.supported
-
-
 @given(text=st.text(max_size=200), whole=st.integers(0, 2))
 async def test_nothing_is_shown_that_is_longer_than_its_passage(text: str, whole: int) -> None:
     """What estimates bound it by: the bytes of the passages."""
@@ -126,15 +118,6 @@ async def test_where_it_leaves_nothing_it_was_paid_for_all_the_same() -> None:
     assert outcome.compression is not None
     assert outcome.compression.usage == USED
     assert len(model.calls) == 1
-
-
-async def test_without_passages_nothing_is_asked() -> None:
-    model = ScriptedModel([])
-    empty = task_of(make_query("Does aspirin lower mortality?"), ())
-    outcome = await CompressedRag(compressor=Short())(empty, Structured(model))
-    assert isinstance(outcome, Refusal)
-    assert outcome.compression is None
-    assert model.calls == []
 
 
 async def test_nobody_knows_its_call_before_it_wrote() -> None:

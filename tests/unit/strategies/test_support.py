@@ -53,17 +53,14 @@ def said(*told: tuple[str, list[str]]) -> Answer:
     )
 
 
-def judged(answer: Answer, supports: float = 0.9, contradicts: float = 0.0) -> Support:
-    judge = ScriptedJudge(lambda *_: (supports, contradicts))
+def supported(answer: Answer, judge: ScriptedJudge | None = None) -> Support:
     found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
     assert found is not None
     return found
 
 
-def by_rules(answer: Answer) -> Support:
-    found = checked(answer, EXCERPTS, QUESTION, lambda: None).support
-    assert found is not None
-    return found
+def judged(answer: Answer, supports: float = 0.9, contradicts: float = 0.0) -> Support:
+    return supported(answer, ScriptedJudge(lambda *_: (supports, contradicts)))
 
 
 LOWERED = ("Mortality fell with aspirin.", ["1.2"])
@@ -131,7 +128,7 @@ def test_other_words_than_the_quotes_are_left_to_the_judge(
 
 def test_without_a_judge_rules_decide_and_the_record_says_so() -> None:
     answer = said(LOWERED, ("Aspirin raised mortality by 20%.", ["1.2"]), ("It is cheap.", []))
-    found = by_rules(answer)
+    found = supported(answer)
     assert found.judge is None
     assert [one.backing for one in found.sentences] == [
         Backing.SUPPORTED,
@@ -144,9 +141,7 @@ def test_without_a_judge_rules_decide_and_the_record_says_so() -> None:
 
 def test_a_sentence_that_repeats_its_quote_is_not_judged() -> None:
     judge = ScriptedJudge(lambda *_: (0.0, 0.0))
-    answer = said(("It did not prevent pneumonia.", ["1.3"]), LOWERED)
-    found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
-    assert found is not None
+    found = supported(said(("It did not prevent pneumonia.", ["1.3"]), LOWERED), judge)
     assert [one.backing for one in found.sentences] == [Backing.SUPPORTED, Backing.UNCLEAR]
     assert found.judge == "scripted"
     assert [claim for claim, _ in judge.pairs] == ["Mortality fell with aspirin."]
@@ -166,7 +161,7 @@ def test_a_sentence_is_judged_beside_each_quote_and_beside_all() -> None:
     """By the packaged judge; a language model reads all of them, with what says what "it" is."""
     judge = ScriptedJudge(lambda *_: (0.9, 0.0))
     answer = said(("Aspirin lowered mortality and did not prevent pneumonia.", ["1.2", "1.3"]))
-    checked(answer, EXCERPTS, QUESTION, lambda: judge)
+    supported(answer, judge)
     first, second, third = (one.of(TRIAL.text).strip() for one in split(TRIAL.text)[:3])
     assert [text for _, text in judge.pairs] == [second, third, f"{second} {third}"]
     cases = cases_of(answer, EXCERPTS, QUESTION)
@@ -191,16 +186,7 @@ def test_one_quote_supports_and_all_together_contradict(
         lambda _, text: together if "20%" in text and "pneumonia" in text else apart
     )
     answer = said(("Aspirin lowered mortality and did not prevent pneumonia.", ["1.2", "1.3"]))
-    found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
-    assert found is not None
-    assert [one.disagrees for one in found.sentences] == [disagrees]
-
-
-def test_a_verdict_of_one_word_is_judged_together_with_its_question() -> None:
-    judge = ScriptedJudge(lambda *_: (0.9, 0.0))
-    answer = said(("Yes.", ["1.2"]))
-    checked(answer, EXCERPTS, QUESTION, lambda: judge)
-    assert {claim for claim, _ in judge.pairs} == {"Does aspirin help after stroke? Yes."}
+    assert [one.disagrees for one in supported(answer, judge).sentences] == [disagrees]
 
 
 def copied(text: str) -> Answer:
@@ -232,10 +218,18 @@ def test_behind_a_sentence_of_an_answer_with_copied_quotes_stand_those_of_the_pa
     ]
 
 
-def test_the_judge_reads_a_sentence_without_the_ids_of_its_passages() -> None:
+@pytest.mark.parametrize(
+    ("answer", "claim"),
+    [
+        # a verdict of one word with its question, and a sentence without the ids of its passages
+        (said(("Yes.", ["1.2"])), "Does aspirin help after stroke? Yes."),
+        (copied("Mortality fell with aspirin [n:1]."), "Mortality fell with aspirin."),
+    ],
+)
+def test_the_judge_reads_what_a_sentence_says(answer: Answer, claim: str) -> None:
     judge = ScriptedJudge(lambda *_: (0.9, 0.0))
-    checked(copied("Mortality fell with aspirin [n:1]."), EXCERPTS, QUESTION, lambda: judge)
-    assert judge.pairs[0][0] == "Mortality fell with aspirin."
+    supported(answer, judge)
+    assert {one for one, _ in judge.pairs} == {claim}
 
 
 def marked(answer: Answer, mode: SupportMode) -> Answer | Refusal:

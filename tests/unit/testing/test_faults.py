@@ -62,18 +62,6 @@ def test_the_same_seed_draws_the_same() -> None:
     assert one == same != other
 
 
-def test_latency_is_within_its_range() -> None:
-    drawn = [s.latency for s in steps(Faults(latency=(0.5, 1.5))) if isinstance(s, Reply)]
-    assert len(drawn) == 20_000
-    assert 0.5 <= min(drawn) < 0.51
-    assert 1.49 < max(drawn) <= 1.5
-
-
-def test_a_rate_limit_says_how_long_to_wait() -> None:
-    (step,) = steps(Faults(rate_limited=1.0, retry_after=0.25), number=1)
-    assert step == Status(code=429, headers={"retry-after": "0.25"})
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from posology.text import Claimed, DropReason, Span, locate, split, verify
 from posology.text.quotes import EQUIVALENT, MIN_TOKENS
 from posology.types import QuoteFault
-from tests.support.growth import TIMES, growth
+from tests.support.growth import MOST, TIMES, growth
 
 WORDS = st.lists(
     st.sampled_from(
@@ -432,13 +430,13 @@ def test_the_same_span_is_cited_once() -> None:
 
 
 @pytest.mark.parametrize("mark", ["<", "…", "—"])
-def test_a_long_run_of_one_mark_is_no_quote_and_takes_no_time(mark: str) -> None:
-    text = "Aspirin " + mark * 20_000 + " thins the blood."
-    begun = time.thread_time()
-    assert locate(mark * 8_000, text) is DropReason.TOO_SHORT
-    assert locate(mark * 8_000, "Aspirin thins the blood.") is DropReason.NOT_FOUND
-    # a five-hundredth of that; where all its places were looked at, a minute
-    assert time.thread_time() - begun < 0.5
+def test_a_long_run_of_one_mark_is_no_quote_and_takes_time_in_proportion(mark: str) -> None:
+    def look(n: int) -> None:
+        text = "Aspirin " + mark * 5 * n + " thins the blood."
+        assert locate(mark * 2 * n, text) is DropReason.TOO_SHORT
+        assert locate(mark * 2 * n, "Aspirin thins the blood.") is DropReason.NOT_FOUND
+
+    assert growth(look, 1_000) < MOST
 
 
 @pytest.mark.parametrize("quote", ["a", "a a"])
@@ -493,10 +491,11 @@ def test_what_is_found_is_what_a_slow_search_finds(
 def test_a_long_quote_of_a_repeated_word_takes_time_in_proportion_to_the_text(
     quote: str, text: str
 ) -> None:
-    begun = time.thread_time()
-    assert locate(quote, text * 50_000) is DropReason.NOT_FOUND
-    # a tenth of that; where the quote was tried at each place, half a minute in which nothing else of the process ran
-    assert time.thread_time() - begun < 1.0
+    def look(n: int) -> None:
+        assert locate(quote, text * n) is DropReason.NOT_FOUND
+
+    # longer than the quote by far
+    assert growth(look, 40_000) < MOST
 
 
 @pytest.mark.parametrize(

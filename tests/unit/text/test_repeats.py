@@ -10,6 +10,7 @@ from posology.text.repeats import endless, once, unlooped
 from tests.support.growth import MOST, growth
 
 CLAUSE = "aspirin reduces the risk of preeclampsia"
+LONG = "Patients with a feeding tube were older and had fewer visits than patients without one, as was seen"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,9 @@ def test_repetitions_are_left_out(text: str, short: str | None) -> None:
         # in the middle of a round
         ('{"text": "Yes. ' + f"{CLAUSE}, " * 20 + CLAUSE[:11], True),
         ('{"text": "Yes."' + " " * 600, True),
+        # a round of two sentences that differ in a number: their common words stand in it twice
+        ('{"text": "' + "".join(f"{LONG} in {n % 2 + 1} years. " for n in range(8)), True),
+        ('{"text": "' + "".join(f"{LONG} in {n} years. " for n in range(8)), False),
         # a few rounds may end by themselves
         ('{"text": "Yes. ' + f"{CLAUSE}, " * 7, False),
         ('{"text": "Yes. ' + f"{CLAUSE}, " * 20 + "but it is not safe in ", False),

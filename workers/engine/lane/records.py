@@ -28,18 +28,18 @@ _KEPT = 7 * 86_400
 
 async def tenants_of(store: JobStore) -> list[str]:
     """Return the tenants that may have calls in the lane, and drop those that have none."""
-    redis, found = store.redis, []
+    redis, active = store.redis, []
     with translated(store.url):
         names = sorted(await cast("Awaitable[set[str]]", redis.smembers(keys.LANE)))
         for name in names:
             if await _occupied(store, name):
-                found.append(name)
+                active.append(name)
                 continue
             await redis.srem(keys.LANE, name)
             if await _occupied(store, name):
                 # a call came meanwhile
                 await redis.sadd(keys.LANE, name)
-    return found
+    return active
 
 
 async def _occupied(store: JobStore, tenant: str) -> bool:

@@ -35,7 +35,7 @@ capabilities: {drop: [ALL]}
 {{- $root := .root }}
 {{- $own := dict "POSOLOGY_CACHE" "/cache" "POSOLOGY_MEMORY" "/memory/memory.sqlite" }}
 {{- $_ := set $own "POSOLOGY_INDEX" (ternary "/index" $root.Values.index.url (ne $root.Values.index.claim "")) }}
-{{- if $root.Values.uploads.claim }}{{ $_ := set $own "POSOLOGY_UPLOADS" "/uploads" }}{{ end }}
+{{- with (ternary "/uploads" $root.Values.uploads.url (ne $root.Values.uploads.claim "")) }}{{ $_ := set $own "POSOLOGY_UPLOADS" . }}{{ end }}
 - name: REDIS_PASSWORD
   valueFrom: {secretKeyRef: {{ toJson $root.Values.redis.passwordSecret }}}
 - name: POSOLOGY_REDIS_URL
@@ -132,8 +132,8 @@ spec:
             - {name: uploads, mountPath: /uploads}
             {{- end }}
       volumes:
-        # uploads wait in /tmp until they are complete
-        - {name: tmp, emptyDir: {sizeLimit: 1Gi}}
+        # batches arrive in /tmp, and files that go to or come from a bucket
+        - {name: tmp, emptyDir: {sizeLimit: {{ ternary "8Gi" "1Gi" (and (ne $root.Values.uploads.url "") (has .component (list "api" "ingest-uploads"))) }}}}
         - {name: cache, emptyDir: {sizeLimit: 2Gi}}
         - {name: memory, emptyDir: {sizeLimit: 2Gi}}
         {{- if and $root.Values.index.claim (ne .component "worker-calls") }}

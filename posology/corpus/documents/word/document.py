@@ -94,20 +94,20 @@ class _Document:
         return root
 
     def _read_notes(self, root: _Element) -> None:
-        found: dict[tuple[str, str], _Element] = {}
+        notes: dict[tuple[str, str], _Element] = {}
         for kind in _NOTES.values():
             part = self._package.part(f"{kind}s")
             if part is not None:
                 self._prepare(part)
                 for note in part.iterfind(f"{W}{kind}"):
-                    found.setdefault((kind, note.get(f"{W}id") or ""), note)
+                    notes.setdefault((kind, note.get(f"{W}id") or ""), note)
         read = 0
         while read < len(self._notes):  # a note may refer to others, which come behind it
             for named, number in list(self._notes.items())[read:]:
                 read = number
-                if named in found:
+                if named in notes:
                     self._words.add(f"[{number}] ")
-                    self._blocks(found[named], root)
+                    self._blocks(notes[named], root)
 
     def _prepare(self, part: _Element) -> None:
         """Reduce a part to what is shown, and find its fields."""

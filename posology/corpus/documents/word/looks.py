@@ -143,24 +143,24 @@ class Looks:
         return decoded(text, font, gaps, signs=self.shows_signs(font))
 
     def _said(self, properties: _Element | None) -> _Said:
-        said: _Said = {}
-        for one in () if properties is None else properties:
-            name = short(str(one.tag))
+        formatting: _Said = {}
+        for element in () if properties is None else properties:
+            name = short(str(element.tag))
             if name in _SWITCHES:
-                said[_SWITCHES[name]] = is_on(one)
+                formatting[_SWITCHES[name]] = is_on(element)
             elif name == "w:rStyle":
-                said["style"] = value(one) or ""
+                formatting["style"] = value(element) or ""
             elif name == "w:vertAlign":
-                said["align"] = value(one) or ""
+                formatting["align"] = value(element) or ""
             elif name == "w:position":
-                number = _NUMBER.match(value(one) or "")
-                said["position"] = float(number[0]) if number else 0.0
+                number = _NUMBER.match(value(element) or "")
+                formatting["position"] = float(number[0]) if number else 0.0
             elif name == "w:rFonts":
                 for slot, themed in _SLOTS.items():
-                    of_theme = self._theme.get(one.get(f"{W}{themed}") or "")
-                    if font := of_theme or one.get(f"{W}{slot}"):
-                        said[slot] = font
-        return said
+                    of_theme = self._theme.get(element.get(f"{W}{themed}") or "")
+                    if font := of_theme or element.get(f"{W}{slot}"):
+                        formatting[slot] = font
+        return formatting
 
     def _chain(self, style: str | None) -> _Said:
         """Return what a style and those that it is based on say; the nearest counts."""

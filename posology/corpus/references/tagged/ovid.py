@@ -101,16 +101,16 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 
 def _build(values: Values, path: Path, *, database: str) -> Parsed:
-    found = _FORM.fields(values)
-    found["date"] += [
+    texts = _FORM.fields(values)
+    texts["date"] += [
         date[1].rstrip(".")
         for tag in ("SO", "Source")
         for source in values.get(tag, ())
         if (date := _DATE.search(source.strip()))
     ]
-    if not any(found["database"]):
-        found["database"] = [database] if database else []
-    number = fields.line_of(found, "accession")
-    if not found["database"] and "Unique Identifier" in values and _PMID.fullmatch(number):
-        found["pmid"].append(number)
-    return fields.parsed(found, path, source=_FORM.source)
+    if not any(texts["database"]):
+        texts["database"] = [database] if database else []
+    number = fields.line_of(texts, "accession")
+    if not texts["database"] and "Unique Identifier" in values and _PMID.fullmatch(number):
+        texts["pmid"].append(number)
+    return fields.parsed(texts, path, source=_FORM.source)

@@ -92,18 +92,18 @@ def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
     """
     folder, failure = cache / name, cache / f"{name}.failed.json"
     with suppress(_NotWhole):
-        if (found := _read(folder)) is not None:
-            return found
+        if (export := _read(folder)) is not None:
+            return export
     _raise_known(failure)
     cache.mkdir(parents=True, exist_ok=True)
     with _alone(cache / f"{name}.lock"):
         try:
-            found = _read(folder)
+            export = _read(folder)
         except _NotWhole as error:
-            found = None
+            export = None
             logger.warning("export damaged, making it again folder=%s: %s", folder, error)
-        if found is not None:
-            return found
+        if export is not None:
+            return export
         _raise_known(failure)
         logger.info("preparing the encoder, once, about a minute")
         try:

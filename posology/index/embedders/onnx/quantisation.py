@@ -61,18 +61,18 @@ def observe(model: bytes, feeds: Iterable[Mapping[str, NDArray[Any]]]) -> dict[s
         )
     session = open_session(graph.SerializeToString())
     takes = {given.name for given in session.get_inputs()}
-    found: dict[str, Span] = {}
+    spans: dict[str, Span] = {}
     for feed in feeds:
         own = feed["attention_mask"].astype(bool)
         given = {name: value for name, value in feed.items() if name in takes}
         for name, value in zip(names, session.run(names, given), strict=True):
             rows = value[own]
-            before = found.get(name)
+            before = spans.get(name)
             low, high = np.minimum(rows.min(axis=0), 0), np.maximum(rows.max(axis=0), 0)
             if before is not None:
                 low, high = np.minimum(low, before.low), np.maximum(high, before.high)
-            found[name] = Span(low=low, high=high)
-    return found
+            spans[name] = Span(low=low, high=high)
+    return spans
 
 
 def quantise(model: bytes, spans: Mapping[str, Span], *, bits: int = 8) -> bytes:
@@ -137,7 +137,7 @@ def _products(model: Any) -> list[_Product]:
     for node in model.graph.node:
         for name in node.input:
             readers.setdefault(name, []).append(node)
-    found = []
+    products = []
     for node in model.graph.node:
         if node.op_type != "MatMul" or node.input[0] in constants:
             continue
@@ -150,8 +150,8 @@ def _products(model: Any) -> list[_Product]:
             others = [name for name in after[0].input if name != node.output[0]]
             if len(others) == 1 and others[0] in constants and len(constants[others[0]].dims) == 1:
                 add, bias = after[0], others[0]
-        found.append(_Product(node=node, add=add, bias=bias))
-    return found
+        products.append(_Product(node=node, add=add, bias=bias))
+    return products
 
 
 def _to_integers(graph: Any, name: str, span: Span, factors: NDArray[np.float32]) -> list[Any]:

@@ -109,7 +109,7 @@ class OpenAIEmbedder:
             left = [text for text in wanted if self._key(text, tenant) not in kept]
             return own, kept, list(calls_for(left, self._model))
 
-        own, found, calls = await to_thread.run_sync(prepare)
+        own, encoded, calls = await to_thread.run_sync(prepare)
 
         async def buy(call: Call) -> None:
             completion = await complete(call)
@@ -118,13 +118,13 @@ class OpenAIEmbedder:
                 self._key(message.content, tenant): vector.astype("<f4").tobytes()
                 for message, vector in zip(call.messages, vectors, strict=True)
             }
-            found.update(bought)
+            encoded.update(bought)
             # before anything else is awaited: paid vectors are always kept
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._memory.put, bought)
 
         await _each(buy, calls)
-        rows = [np.frombuffer(found[self._key(text, tenant)], "<f4") for text in own]
+        rows = [np.frombuffer(encoded[self._key(text, tenant)], "<f4") for text in own]
         return np.array(rows, np.float32).reshape(len(rows), self.dim)
 
     def _vectors(self, text: str, call: Call, request_id: str | None) -> NDArray[np.float32]:

@@ -63,12 +63,12 @@ def parse(text: str) -> EmbeddingModel:
     Raises:
         EmbedderUnavailable: the name is malformed, or the length of the model's vectors is unknown.
     """
-    found = _NAME.fullmatch(text.strip())
-    if found is None:
+    match = _NAME.fullmatch(text.strip())
+    if match is None:
         raise EmbedderUnavailable(
             f"unknown embedder openai:{text}: {_HOW}", embedder=f"{PROVIDER}:{text}"
         )
-    name, how, limit = found["name"], found["how"], int(found["limit"] or LIMIT)
+    name, how, limit = match["name"], match["how"], int(match["limit"] or LIMIT)
     own, shortens = KNOWN.get(name, (None, True))
     if how is None:
         if own is None:
@@ -77,7 +77,7 @@ def parse(text: str) -> EmbeddingModel:
                 embedder=f"{PROVIDER}:{text}",
             )
         return EmbeddingModel(name=name, dim=own, asked=False, limit=limit)
-    dim = int(found["dim"])
+    dim = int(match["dim"])
     if own is not None and (dim > own or (dim < own and (how == "=" or not shortens))):
         raise EmbedderUnavailable(
             f"{name} has vectors of {own} numbers{' (or fewer, with @)' if shortens else ''}, not {dim}",

@@ -137,21 +137,23 @@ class AnthropicBatches(SdkBatches):
 
     def _result(self, row: Mapping[str, Any], model: str, ended: Ended) -> BatchResult:
         del ended
-        one, result = row.get("custom_id"), section(row, "result")
-        if not isinstance(one, str):
+        custom_id, result = row.get("custom_id"), section(row, "result")
+        if not isinstance(custom_id, str):
             raise BadRow
         match result.get("type"):
             case "succeeded":
                 reply = Reply(body=section(result, "message"), request_id=None, latency=None)
-                return self._answered(one, lambda: self._adapter.read(reply, model, tier="batch"))
+                return self._answered(
+                    custom_id, lambda: self._adapter.read(reply, model, tier="batch")
+                )
             case "errored":
                 return BatchResult(
-                    id=one,
+                    id=custom_id,
                     fate=BatchFate.ERRORED,
                     error=self._failure(section(result, "error"), model),
                 )
             case "expired" | "canceled" as fate:
-                return self.unanswered(one, _FATES[fate], model)
+                return self.unanswered(custom_id, _FATES[fate], model)
         raise BadRow
 
     def _failure(self, body: Mapping[str, Any], model: str) -> ProviderError:

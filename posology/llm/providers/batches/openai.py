@@ -64,16 +64,16 @@ class OpenAIBatches(SdkBatches):
 
     async def create(self, lines: Mapping[str, BatchLine], *, label: str) -> str:
         """Upload the lines and create a batch of them."""
-        one = self._checked(lines, label)
-        file = await self._upload(lines, one.model, label)
+        line = self._checked(lines, label)
+        file = await self._upload(lines, line.model, label)
         try:
             reply = await self._http.request(
                 "post",
                 "/batches",
-                model=one.model,
+                model=line.model,
                 body={
                     "completion_window": "24h",
-                    "endpoint": one.path,
+                    "endpoint": line.path,
                     "input_file_id": file,
                     "metadata": {LABEL: label},
                     "output_expires_after": _EXPIRES,
@@ -82,9 +82,9 @@ class OpenAIBatches(SdkBatches):
         except ProviderError as error:
             if error.usage == Usage():
                 with contextlib.suppress(ProviderError):
-                    await self._delete(f"/files/{part(file)}", one.model)
+                    await self._delete(f"/files/{part(file)}", line.model)
             raise
-        return self._id(reply, one.model)
+        return self._id(reply, line.model)
 
     async def find(
         self,
@@ -183,8 +183,12 @@ class OpenAIBatches(SdkBatches):
         return with_usage(refused, Usage())
 
     def _result(self, row: Mapping[str, Any], model: str, ended: Ended) -> BatchResult:
-        one, response, error = row.get("custom_id"), section(row, "response"), section(row, "error")
-        if not isinstance(one, str) or not (response or error):
+        custom_id, response, error = (
+            row.get("custom_id"),
+            section(row, "response"),
+            section(row, "error"),
+        )
+        if not isinstance(custom_id, str) or not (response or error):
             raise BadRow
         body, status = section(response, "body"), response.get("status_code")
         known = response.get("request_id")
@@ -193,16 +197,16 @@ class OpenAIBatches(SdkBatches):
         if status == 200 and not error:
             vectors = ended.path == _EMBEDDINGS
             read = self._adapter.read_vectors if vectors else self._adapter.read
-            return self._answered(one, lambda: read(reply, model, tier="batch"))
+            return self._answered(custom_id, lambda: read(reply, model, tier="batch"))
         fate = _FATES.get(str(error.get("code")))
         if fate is not None:
-            return self.unanswered(one, fate, model)
+            return self.unanswered(custom_id, fate, model)
         # an error without a status is the provider's own, e.g. ``request_timeout``
         code = status if isinstance(status, int) else 500
         failure = self._http.failure(code, body or error, model=model, request_id=request_id)
         # lines that fail are not billed, unless they have usage
         billed = usage_of(body) if counts(body) else Usage()
-        return BatchResult(id=one, fate=BatchFate.ERRORED, error=with_usage(failure, billed))
+        return BatchResult(id=custom_id, fate=BatchFate.ERRORED, error=with_usage(failure, billed))
 
     async def _batch(self, batch: str, model: str) -> Mapping[str, Any]:
         return (await self._http.request("get", f"/batches/{part(batch)}", model=model)).body

@@ -87,19 +87,19 @@ class OllamaAdapter(LocalAdapter):
             ProviderError: it holds an error instead.
         """
         message = reply.body.get("message")
-        said = said_in(message) if isinstance(message, dict) else None
-        wrote = said is not None and bool(said.text or said.reasoning)
+        content = said_in(message) if isinstance(message, dict) else None
+        wrote = content is not None and bool(content.text or content.reasoning)
         known: dict[str, Any] = {"model": model, "usage": self.usage_of(reply.body, wrote=wrote)}
-        if (fault := Fault.within(reply.body, answered=said is not None)) is not None:
+        if (fault := Fault.within(reply.body, answered=content is not None)) is not None:
             raise self.told(reply, fault, wrote=wrote, **known)
-        if said is None:
+        if content is None:
             reason = f"it has no message (its fields are {fields_of(reply.body)})"
             raise self.malformed(reason, request_id=reply.request_id, **known)
-        if said.misplaced:
-            raise self.useless(said.misplaced, request_id=reply.request_id, **known)
+        if content.misplaced:
+            raise self.useless(content.misplaced, request_id=reply.request_id, **known)
         return self._completion(
             reply,
-            text=said.text,
+            text=content.text,
             finish=finish_of(reply.body.get("done_reason")),
             served="standard",
             **known,

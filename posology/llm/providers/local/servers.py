@@ -164,10 +164,10 @@ class _Asker:
         if response.status_code in (404, 405):
             return {}
         try:
-            found = json.loads(response.content) if response.status_code == 200 else None
+            answer = json.loads(response.content) if response.status_code == 200 else None
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            answer = None
+        if not isinstance(answer, dict):
             raise MalformedReply(
                 f"{self.root}{path} answered {response.status_code} and no list of models: check "
                 f"{self.kind.url_variable}",
@@ -175,7 +175,7 @@ class _Asker:
                 usage=Usage(),
                 **known,
             )
-        return found
+        return answer
 
 
 async def _llamacpp(ask: _Asker) -> Server:
@@ -292,7 +292,7 @@ async def running(
         addresses: base URL by provider; ``None``: its default address.
         seconds: timeout of each.
     """
-    found: dict[str, Server] = {}
+    servers: dict[str, Server] = {}
 
     async def look(kind: str, address: str | None) -> None:
         try:
@@ -301,9 +301,9 @@ async def running(
             return
         # a service of another kind may list models at the same address, such as our own
         if any(one.window or kind != "vllm" for one in server.models):
-            found[kind] = server
+            servers[kind] = server
 
     async with anyio.create_task_group() as group:
         for kind, address in addresses.items():
             group.start_soon(look, kind, address)
-    return tuple(found[kind] for kind in addresses if kind in found)
+    return tuple(servers[kind] for kind in addresses if kind in servers)

@@ -41,7 +41,7 @@ class AwsFrames:
             NoReply: it is no frame.
         """
         self._buffer += piece
-        found = []
+        events = []
         while len(self._buffer) >= _PRELUDE.size:
             length, headers, _ = _PRELUDE.unpack_from(self._buffer)
             if not _PRELUDE.size + headers + _CHECKSUM <= length <= _LONGEST:
@@ -50,9 +50,9 @@ class AwsFrames:
                 break
             start = _PRELUDE.size + headers
             named = _headers(bytes(self._buffer[_PRELUDE.size : start]))
-            found.append(_event(named, bytes(self._buffer[start : length - _CHECKSUM])))
+            events.append(_event(named, bytes(self._buffer[start : length - _CHECKSUM])))
             del self._buffer[:length]
-        return found
+        return events
 
     def rest(self) -> list[bytes]:
         """Return nothing: a frame that is not whole holds no event."""

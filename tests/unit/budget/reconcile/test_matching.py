@@ -112,13 +112,6 @@ def test_more_than_unknown_attempts_can_have_cost_is_drift(tmp_path: Path) -> No
     assert compared([path], ours, threshold=Decimal("0.065")).agrees
 
 
-def test_requests_that_were_turned_away_are_none(tmp_path: Path) -> None:
-    ours = [made("a"), *(turned_away(f"r{n}") for n in range(50))]
-    found = compared([written(tmp_path, "u", openai_usage(ours))], ours, threshold=ZERO)
-    assert found.agrees
-    assert _figure(found.groups[0], Measure.REQUESTS).ours == 1
-
-
 def test_anthropic_is_not_asked_for_requests(tmp_path: Path) -> None:
     ours = [made("a", provider="anthropic", usage=Usage(input=5, cache_write_1h=9, output=1))]
     found = compared([written(tmp_path, "u", anthropic_usage(ours))], ours, threshold=ZERO)

@@ -39,9 +39,15 @@ def test_a_page_of_a_publisher(tmp_path: Path) -> None:
     assert isinstance(last, Parts)
 
 
+PROSE = "This form has a sentence of more than ten words in it, outside."
+DRAWN = "<span class=MathJax><nobr><span>x</span><span>2</span></nobr></span>"
+SQUARE = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
+
+
 @pytest.mark.parametrize(
     ("body", "texts"),
     [
+        # blocks
         ("<p>One<p>Two", ["One", "Two"]),
         ("One<br>Two", ["One\nTwo"]),
         ("One<br><br>Two", ["One", "Two"]),
@@ -56,21 +62,6 @@ def test_a_page_of_a_publisher(tmp_path: Path) -> None:
          ["This cell has a sentence of more than ten words in it."]),
         ("<p>&lt;5 &micro;g &amp; more</p>", ["<5 µg & more"]),
         ("<h2>References</h2><p>no<h2>Notes</h2><p>yes", ["yes"]),
-    ],
-)  # fmt: skip
-def test_blocks(tmp_path: Path, body: str, texts: list[str]) -> None:
-    found = shown(tmp_path, f"<meta charset=utf-8><body>{body}")
-    assert [part for _, text in found for part in text.split("\n\n")] == texts
-
-
-PROSE = "This form has a sentence of more than ten words in it, outside."
-DRAWN = "<span class=MathJax><nobr><span>x</span><span>2</span></nobr></span>"
-SQUARE = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
-
-
-@pytest.mark.parametrize(
-    ("body", "texts"),
-    [
         # deleted and hidden text
         ("<p>It <del>raised</del><s>raised</s><strike>raised</strike><ins>lowered</ins> it.", ["It lowered it."]),
         ("<p>It <b style='text-decoration: line-through red'>raised</b>lowered it.", ["It lowered it."]),

@@ -38,16 +38,6 @@ def test_headings_paragraphs_and_the_title(tmp_path: Path) -> None:
     assert record.passage.title == "my draft"
 
 
-def test_tracked_changes_are_read_as_they_will_be(tmp_path: Path) -> None:
-    body = (
-        "<w:p><w:r><w:t>It was </w:t></w:r><w:del><w:r><w:delText>not </w:delText></w:r></w:del>"
-        "<w:ins><w:r><w:t>always </w:t></w:r></w:ins><w:r><w:t>given.</w:t></w:r></w:p>"
-    )
-    (record, _) = items(tmp_path, docx(body=body))
-    assert isinstance(record, Record)
-    assert record.passage.text == "It was always given."
-
-
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     content = docx("Salt.", more={"word/footnotes.xml": b" " * 60_000_000})
     assert len(content) < 100_000

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -20,6 +21,7 @@ from posology.corpus.live.pubmed import PubMed
 from posology.corpus.live.question import queries
 from posology.corpus.live.wire import ATTEMPTS, Wire
 from posology.errors import BadRecord, ConfigurationError, FetchFailed
+from posology.published.ingests import FetchOutput
 from posology.testing.literature.articles import many
 from posology.testing.literature.stub import LiteratureStub
 
@@ -40,31 +42,54 @@ class Time:
         self.now += seconds
 
 
-Open = Callable[[LiteratureStub, Time], Service]
-
-
-def _wire(stub: LiteratureStub, clock: Time, name: str, *, per_second: float = 3.0) -> Wire:
+def _wire(stub: LiteratureStub, clock: Time, name: str) -> Wire:
     return Wire(
         name,
         f"http://literature.test/{name}",
-        pace=ProcessPace(per_second, clock=clock, sleep=clock.sleep),
+        pace=ProcessPace(3.0, clock=clock, sleep=clock.sleep),
         fixed={"tool": "posology", "email": "a@example.org"} if name == "pubmed" else {},
         transport=stub.transport(),
         sleep=clock.sleep,
     )
 
 
-def _pubmed(stub: LiteratureStub, clock: Time) -> Service:
-    return PubMed(_wire(stub, clock, "pubmed"))
+@dataclass
+class Fetches:
+    """Fetches from the stub of a service into folders."""
+
+    name: str
+    folder: Path
+    clock: Time = field(default_factory=Time)
+
+    def stub(self, *articles: Any, **given: Any) -> LiteratureStub:
+        return LiteratureStub(*articles, clock=self.clock, **given)
+
+    async def __call__(
+        self, stub: LiteratureStub, asked: Asked | str, to: str = "f", **more: Any
+    ) -> FetchOutput:
+        wire = _wire(stub, self.clock, self.name)
+        service: Service = PubMed(wire) if self.name == "pubmed" else EuropePMC(wire)
+        if isinstance(asked, str):
+            asked = _asked(self.name, asked)
+        return await fetch(asked, service, self.folder / to, **more)
+
+    def passages(self) -> dict[str, Record]:
+        return {
+            item.passage.id: item
+            for path in sorted((self.folder / "f" / FILES).iterdir())
+            for item in read(path)
+            if isinstance(item, Record)
+        }
 
 
-def _europepmc(stub: LiteratureStub, clock: Time) -> Service:
-    return EuropePMC(_wire(stub, clock, "europepmc"))
+@pytest.fixture(params=["pubmed", "europepmc"])
+def fetches(request: pytest.FixtureRequest, tmp_path: Path) -> Fetches:
+    return Fetches(request.param, tmp_path)
 
 
-SERVICES = pytest.mark.parametrize(
-    ("name", "opened"), [("pubmed", _pubmed), ("europepmc", _europepmc)]
-)
+@pytest.fixture
+def pubmed(tmp_path: Path) -> Fetches:
+    return Fetches("pubmed", tmp_path)
 
 
 def _asked(name: str, *given: str, limit: int = 100, full_text: bool = False) -> Asked:
@@ -73,206 +98,160 @@ def _asked(name: str, *given: str, limit: int = 100, full_text: bool = False) ->
     )
 
 
-def _passages(folder: Path) -> dict[str, Record]:
-    return {
-        item.passage.id: item
-        for path in sorted((folder / FILES).iterdir())
-        for item in read(path)
-        if isinstance(item, Record)
-    }
-
-
-@SERVICES
-async def test_a_query_becomes_files_that_the_readers_read(
-    tmp_path: Path, name: str, opened: Open
-) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock)
-    folder = tmp_path / "f1"
-    found = await fetch(
-        _asked(name, "aspirin AND stroke"), opened(stub, clock), folder, clock=lambda: NOW
-    )
+async def test_a_query_becomes_files_that_the_readers_read(fetches: Fetches) -> None:
+    stub = fetches.stub()
+    found = await fetches(stub, "aspirin AND stroke", clock=lambda: NOW)
     assert (found.found, found.records, found.query) == (5, 5, "aspirin AND stroke")
-    assert (found.started, found.ended, found.id) == (NOW, NOW, "f1")
-    passages = _passages(folder)
+    assert (found.started, found.ended, found.id) == (NOW, NOW, "f")
+    passages = fetches.passages()
     assert set(passages) == {f"pmid:9000000{n}" for n in range(1, 5)}
     assert "12% to 8%" in passages["pmid:90000001"].passage.text
     assert passages["pmid:90000003"].passage.retracted
     assert not passages["pmid:90000004"].passage.retracted
+    folder = fetches.folder / "f"
     bad = [i for p in (folder / FILES).iterdir() for i in read(p) if isinstance(i, BadRecord)]
     assert [one.record for one in bad] == ["pmid:90000005"]
-    assert all(one.form.get("tool") == "posology" for one in stub.seen if name == "pubmed")
+    assert all(one.form.get("tool") == "posology" for one in stub.seen if fetches.name == "pubmed")
     # complete: nothing is asked for again
     sent = len(stub.seen)
-    assert await fetch(_asked(name, "aspirin AND stroke"), opened(stub, clock), folder) == found
+    assert await fetches(stub, "aspirin AND stroke") == found
     assert fetched(folder) == found
     assert len(stub.seen) == sent
 
 
-@SERVICES
-async def test_two_fetches_of_the_same_have_the_same_digest(
-    tmp_path: Path, name: str, opened: Open
-) -> None:
-    clock = Time()
-    stub = LiteratureStub(many(450), clock=clock)
-    made = [
-        await fetch(_asked(name, "stubazole", limit=420), opened(stub, clock), tmp_path / folder)
-        for folder in ("a", "b")
-    ]
+async def test_two_fetches_of_the_same_have_the_same_digest(fetches: Fetches) -> None:
+    stub = fetches.stub(many(450))
+    asked = _asked(fetches.name, "stubazole", limit=420)
+    made = [await fetches(stub, asked, folder) for folder in ("a", "b")]
     assert made[0].sha256 == made[1].sha256
     assert [len(one.files) for one in made] == [3, 3]
     assert [one.records for one in made] == [420, 420]
     assert made[0].found == 450
 
 
-@SERVICES
-async def test_no_second_has_more_requests_than_the_limit(
-    tmp_path: Path, name: str, opened: Open
-) -> None:
-    clock = Time()
-    stub = LiteratureStub(many(2_000), clock=clock)
-    await fetch(_asked(name, "stubazole", limit=2_000), opened(stub, clock), tmp_path / "f")
+async def test_no_second_has_more_requests_than_the_limit(fetches: Fetches) -> None:
+    stub = fetches.stub(many(2_000))
+    await fetches(stub, _asked(fetches.name, "stubazole", limit=2_000))
     times = [one.at for one in stub.seen]
     assert len(times) >= 11
     assert max(sum(t <= at < t + 1.0 for at in times) for t in times) <= 3
     assert stub.paths(status=429) == []
 
 
-@SERVICES
-async def test_faults_that_pass_are_retried_and_lose_nothing(
-    tmp_path: Path, name: str, opened: Open
-) -> None:
-    clock = Time()
-    quiet = LiteratureStub(many(450), clock=clock)
-    asked = _asked(name, "stubazole", limit=450)
-    expected = await fetch(asked, opened(quiet, clock), tmp_path / "quiet")
-    stub = LiteratureStub(
+async def test_faults_that_pass_are_retried_and_lose_nothing(fetches: Fetches) -> None:
+    asked = _asked(fetches.name, "stubazole", limit=450)
+    expected = await fetches(fetches.stub(many(450)), asked, "quiet")
+    stub = fetches.stub(
         many(450),
-        clock=clock,
         faults={1: "429", 2: "error", 3: "cut", 5: "cut", 6: "500", 7: "error", 9: "429"},
     )
-    found = await fetch(asked, opened(stub, clock), tmp_path / "f")
+    found = await fetches(stub, asked)
     assert found.sha256 == expected.sha256
     assert found.records == 450
     assert Counter(one.status for one in stub.seen)[429] == 2
 
 
-async def test_a_429_waits_as_long_as_it_asks(tmp_path: Path) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock, faults={1: "429"})
-    await fetch(_asked("pubmed", "aspirin"), _pubmed(stub, clock), tmp_path / "f")
+async def test_a_429_waits_as_long_as_it_asks(pubmed: Fetches) -> None:
+    stub = pubmed.stub(faults={1: "429"})
+    await pubmed(stub, "aspirin")
     assert stub.seen[1].at - stub.seen[0].at >= 2.0
 
 
-async def test_a_list_that_the_history_forgets_is_posted_again(tmp_path: Path) -> None:
-    clock = Time()
-    stub = LiteratureStub(many(500), clock=clock, faults={3: "gone"})
-    found = await fetch(
-        _asked("pubmed", "stubazole", limit=500), _pubmed(stub, clock), tmp_path / "f"
-    )
+async def test_a_list_that_the_history_forgets_is_posted_again(pubmed: Fetches) -> None:
+    stub = pubmed.stub(many(500), faults={3: "gone"})
+    found = await pubmed(stub, _asked("pubmed", "stubazole", limit=500))
     assert found.records == 500
     posted = [one.form["id"].split(",") for one in stub.seen if one.path == "epost.fcgi"]
     assert [len(ids) for ids in posted] == [300]
-    assert len(_passages(tmp_path / "f")) == 500
+    assert len(pubmed.passages()) == 500
 
 
 async def test_long_lists_of_pmids_are_posted_and_those_that_do_not_come_are_named(
-    tmp_path: Path,
+    pubmed: Fetches,
 ) -> None:
-    clock = Time()
-    stub = LiteratureStub(many(300), clock=clock)
+    stub = pubmed.stub(many(300))
     pmids = (*(str(91_000_000 + n) for n in range(300)), "4")
-    asked = Asked(service="pubmed", pmids=pmids, limit=1_000)
-    found = await fetch(asked, _pubmed(stub, clock), tmp_path / "f")
+    found = await pubmed(stub, Asked(service="pubmed", pmids=pmids, limit=1_000))
     assert (found.found, found.records, found.missing) == (301, 300, ("4",))
     assert found.query is None
     assert stub.paths() == ["epost.fcgi", "efetch.fcgi", "efetch.fcgi"]
 
 
-@SERVICES
-async def test_an_interrupted_fetch_resumes_without_what_is_there(
-    tmp_path: Path, name: str, opened: Open
-) -> None:
-    clock = Time()
-    stub = LiteratureStub(many(600), clock=clock)
-    asked = _asked(name, "stubazole", limit=600)
+async def test_an_interrupted_fetch_resumes_without_what_is_there(fetches: Fetches) -> None:
+    stub = fetches.stub(many(600))
+    asked = _asked(fetches.name, "stubazole", limit=600)
 
     def stop(journal: Journal) -> None:
         if len(journal.files) == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await fetch(asked, opened(stub, clock), tmp_path / "f", told=stop)
+        await fetches(stub, asked, told=stop)
     before = len(stub.seen)
     # a process that starts again knows nothing of the requests of the one before
-    clock.now += 2.0
-    found = await fetch(asked, opened(stub, clock), tmp_path / "f")
+    fetches.clock.now += 2.0
+    found = await fetches(stub, asked)
     assert len(stub.seen) - before == 1
     assert (found.records, len(found.files)) == (600, 3)
-    whole = await fetch(asked, opened(stub, clock), tmp_path / "whole")
+    whole = await fetches(stub, asked, "whole")
     assert whole.sha256 == found.sha256
 
 
-@SERVICES
-async def test_open_full_texts_come_and_others_do_not(
-    tmp_path: Path, name: str, opened: Open
-) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock)
-    found = await fetch(
-        _asked(name, "aspirin AND stroke", full_text=True), opened(stub, clock), tmp_path / "f"
-    )
+async def test_open_full_texts_come_and_others_do_not(fetches: Fetches) -> None:
+    asked = _asked(fetches.name, "aspirin AND stroke", full_text=True)
+    found = await fetches(fetches.stub(), asked)
     assert found.full_texts == 1
-    texts = [one.passage.text for one in _passages(tmp_path / "f").values()]
+    texts = [one.passage.text for one in fetches.passages().values()]
     assert any("96 of 1,200" in text for text in texts)
 
 
-@SERVICES
-async def test_nothing_found_is_a_fetch_of_nothing(tmp_path: Path, name: str, opened: Open) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock)
-    found = await fetch(_asked(name, "zzz AND yyy"), opened(stub, clock), tmp_path / "f")
-    assert (found.found, found.records, found.files) == (0, 0, ())
-    assert any("finds nothing" in note for note in found.notes)
-
-
-@SERVICES
-async def test_a_query_that_finds_too_little_gives_way_to_a_wider_one(
-    tmp_path: Path, name: str, opened: Open
+@pytest.mark.parametrize(
+    ("queries_", "taken", "records", "notes"),
+    [
+        (["zzz AND yyy"], None, 0, ["`zzz AND yyy` finds nothing."]),
+        # one that finds too little gives way to a wider one, and of several the best is taken
+        (["metformin AND walruses", "metformin"], "metformin", 1, ["`metformin AND walruses` finds nothing."]),
+        (
+            ["aspirin AND adults", "stroke AND aspirin", "metformin"],
+            "stroke AND aspirin",
+            5,
+            ["`aspirin AND adults` finds 3.", "`metformin` finds 1."],
+        ),
+    ],
+)  # fmt: skip
+async def test_the_query_that_finds_most_is_taken(
+    fetches: Fetches, queries_: list[str], taken: str | None, records: int, notes: list[str]
 ) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock)
-    found = await fetch(
-        _asked(name, "metformin AND walruses", "metformin"), opened(stub, clock), tmp_path / "f"
-    )
-    assert (found.query, found.records) == ("metformin", 1)
-    assert "`metformin AND walruses` finds nothing." in found.notes
+    found = await fetches(fetches.stub(), _asked(fetches.name, *queries_))
+    assert found.records == records
+    assert len(found.files) == min(1, records)
+    assert taken in (None, found.query)
+    assert set(notes) <= set(found.notes)
 
 
-async def test_a_retraction_gives_notice(tmp_path: Path) -> None:
-    clock = Time()
-    await fetch(
-        _asked("pubmed", "aspirin"), _pubmed(LiteratureStub(clock=clock), clock), tmp_path / "f"
-    )
-    (page,) = (tmp_path / "f" / FILES).iterdir()
+async def test_a_retraction_gives_notice(pubmed: Fetches) -> None:
+    await pubmed(pubmed.stub(), "aspirin")
+    (page,) = (pubmed.folder / "f" / FILES).iterdir()
     assert [one.target for one in read(page) if isinstance(one, Notice)] == ["pmid:90000003"]
 
 
-async def test_a_service_that_stays_down_is_given_up_with_its_name(tmp_path: Path) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock, faults=dict.fromkeys(range(1, 50), "500"))
-    with pytest.raises(FetchFailed, match=r"pubmed .*status 500") as failed:
-        await fetch(_asked("pubmed", "aspirin"), _pubmed(stub, clock), tmp_path / "f")
+@pytest.mark.parametrize(
+    ("faults", "said", "sent"),
+    [
+        (dict.fromkeys(range(1, 50), "500"), r"pubmed .*status 500", ATTEMPTS),
+        # it is not followed
+        ({1: "redirect"}, r"redirects to elsewhere\.example", 1),
+    ],
+    ids=["down", "redirect"],
+)
+async def test_a_service_that_is_given_up_is_named(
+    pubmed: Fetches, faults: dict[int, Any], said: str, sent: int
+) -> None:
+    stub = pubmed.stub(faults=faults)
+    with pytest.raises(FetchFailed, match=said) as failed:
+        await pubmed(stub, "aspirin")
     assert failed.value.service == "pubmed"
-    assert len(stub.seen) == ATTEMPTS
-
-
-async def test_a_redirect_is_refused_and_not_followed(tmp_path: Path) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock, faults={1: "redirect"})
-    with pytest.raises(FetchFailed, match=r"redirects to elsewhere\.example"):
-        await fetch(_asked("pubmed", "aspirin"), _pubmed(stub, clock), tmp_path / "f")
-    assert len(stub.seen) == 1
+    assert len(stub.seen) == sent
 
 
 async def test_the_key_is_in_no_address_and_in_no_error(tmp_path: Path) -> None:
@@ -338,18 +317,6 @@ def test_addresses_that_are_none_are_refused(url: str) -> None:
 )
 def test_a_question_becomes_a_query_by_rule(question: str, query: str) -> None:
     assert queries(question)[0] == query
-
-
-async def test_of_queries_that_find_little_the_best_is_taken(tmp_path: Path) -> None:
-    clock = Time()
-    stub = LiteratureStub(clock=clock)
-    found = await fetch(
-        _asked("pubmed", "aspirin AND adults", "stroke AND aspirin", "metformin"),
-        _pubmed(stub, clock),
-        tmp_path / "f",
-    )
-    assert (found.query, found.records) == ("stroke AND aspirin", 5)
-    assert found.notes == ("`aspirin AND adults` finds 3.", "`metformin` finds 1.")
 
 
 def test_a_wider_query_has_one_term_less_and_two_at_least() -> None:

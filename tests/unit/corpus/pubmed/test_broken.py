@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,6 @@ def read_all(path: Path, *, after: int = 0) -> list[str]:
 
 def broken(record: str) -> bytes:
     return document(FIVE[0], record, FIVE[2])
-
-
-@pytest.mark.parametrize("name", ["a.xml", "a.xml.gz"])
-def test_plain_and_gzipped(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / name, document(*FIVE))
-    assert read_all(path) == [f"{n} pmid:{n}" for n in range(1, 6)]
-    assert count(path) == 5
 
 
 def test_deletions_have_places_of_their_own(tmp_path: Path) -> None:
@@ -184,29 +178,6 @@ def test_a_file_that_ends_early_keeps_what_is_whole(tmp_path: Path) -> None:
         assert count(path) == len(records)
 
 
-def test_a_truncated_gzip_keeps_what_came_before(tmp_path: Path) -> None:
-    numbers = range(1, 2_001)
-    records = [article(str(n), abstract=f"{n**9} {n**11} {n**13}") for n in numbers]
-    path = write(tmp_path / "a.xml.gz", document(*records))
-    packed = path.read_bytes()
-    path.write_bytes(packed[: len(packed) // 2])
-    *found, bad = read(path)
-    assert isinstance(bad, BadFile)
-    assert bad.line == len(found) > 500
-    assert str(bad).startswith(f"{path}:{bad.line}: Compressed file ended")
-    assert [shown(item) for item in found] == [f"{n} pmid:{n}" for n in range(1, len(found) + 1)]
-    assert count(path) == len(found)
-
-
-def test_a_gzip_of_which_only_the_last_bytes_are_missing(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.xml.gz", document(*FIVE))
-    path.write_bytes(path.read_bytes()[:-4])
-    assert read_all(path)[:5] == [f"{n} pmid:{n}" for n in range(1, 6)]
-    (bad,) = [item for item in read(path) if not isinstance(item, Record)]
-    assert isinstance(bad, BadFile)
-    assert bad.line == 5
-
-
 def test_a_gzip_whose_checksum_is_wrong(tmp_path: Path) -> None:
     path = write(tmp_path / "a.xml.gz", document(*FIVE))
     packed = bytearray(path.read_bytes())
@@ -252,13 +223,6 @@ def test_what_is_no_file_of_pubmed(tmp_path: Path, content: bytes, reason: str) 
     assert bad.line is None
     assert reason in bad.reason
     assert count(path) == 0
-
-
-def test_what_is_not_there(tmp_path: Path) -> None:
-    (bad,) = read(tmp_path / "none.xml")
-    assert isinstance(bad, BadFile)
-    assert bad.reason == "No such file or directory"
-    assert count(tmp_path / "none.xml") == 0
 
 
 def test_what_comes_after_the_end(tmp_path: Path) -> None:
@@ -347,33 +311,32 @@ def test_a_record_beyond_the_bound_is_never_held(
     assert count(path) == 7
 
 
-def test_many_records_take_no_more_memory_than_few(tmp_path: Path) -> None:
-    def peak(records: int) -> int:
-        numbers = range(1, records + 1)
-        content = document(*(article(str(n), abstract="word " * 1_000) for n in numbers))
-        path = write(tmp_path / "a.xml.gz", content)
-        del content
-        tracemalloc.start()
-        total = sum(1 for _ in read(path))
-        reached = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert total == records
-        return reached
-
-    assert peak(300) < peak(100) + 100_000
-
-
-def test_many_documents_in_a_file_take_no_more_memory_than_few(tmp_path: Path) -> None:
-    def peak(documents: int) -> int:
-        path = write(tmp_path / "a.xml", document(FIVE[0]) * documents)
+@pytest.mark.parametrize(
+    ("made", "few", "many", "more"),
+    [
+        # records of one document, and documents of one record
+        (
+            lambda n: document(*(article(f"{i + 1}", abstract="word " * 1_000) for i in range(n))),
+            100,
+            300,
+            100_000,
+        ),
+        (lambda n: document(FIVE[0]) * n, 1_000, 4_000, 500_000),
+    ],
+)
+def test_much_takes_no_more_memory_than_little(
+    tmp_path: Path, made: Callable[[int], bytes], few: int, many: int, more: int
+) -> None:
+    def peak(count: int) -> int:
+        path = write(tmp_path / "a.xml.gz", made(count))
         tracemalloc.start()
         total = sum(isinstance(item, Record) for item in read(path))
         reached = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert total == documents
+        assert total == count
         return reached
 
-    assert peak(4_000) < peak(1_000) + 500_000
+    assert peak(many) < peak(few) + more
 
 
 def test_many_comments_cost_no_more_than_their_length(tmp_path: Path) -> None:

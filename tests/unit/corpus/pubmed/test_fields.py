@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,54 +85,11 @@ def test_what_a_record_does_not_say_is_not_made_up(tmp_path: Path) -> None:
     assert passage.trials == ()
 
 
-@pytest.mark.parametrize(
-    ("sections", "text"),
-    [
-        ("<AbstractText>One.</AbstractText>", "One."),
-        ("<AbstractText>One.</AbstractText><AbstractText>Two.</AbstractText>", "One.\nTwo."),
-        ('<AbstractText Label="AIM">One.</AbstractText>', "AIM: One."),
-        ('<AbstractText Label="AIM: ">One.</AbstractText>', "AIM: One."),
-        (
-            '<AbstractText Label="Methods and Results">Two.</AbstractText>',
-            "Methods and Results: Two.",
-        ),
-        ('<AbstractText Label="UNLABELLED">One.</AbstractText>', "One."),
-        ('<AbstractText Label="UNLABELED" NlmCategory="UNASSIGNED">One.</AbstractText>', "One."),
-        ('<AbstractText NlmCategory="METHODS">One.</AbstractText>', "One."),
-        (
-            (
-                '<AbstractText Label="AIM">One.</AbstractText><AbstractText Label="METHODS"> </AbstractText>'
-                '<AbstractText Label="RESULTS">Two.</AbstractText>'
-            ),
-            "AIM: One.\nRESULTS: Two.",
-        ),
-    ],
-)
-def test_sections_of_an_abstract_are_lines(tmp_path: Path, sections: str, text: str) -> None:
-    assert passage_of(tmp_path, article(sections=sections)).text == text
-
-
 def other(text: str, *, language: str = "eng", kind: str = "Publisher") -> str:
     return (
         f'<OtherAbstract Type="{kind}" Language="{language}"><AbstractText>{text}</AbstractText>'
         "</OtherAbstract>"
     )
-
-
-@pytest.mark.parametrize(
-    ("others", "text"),
-    [
-        (other("Mots.", language="fre") + other("Words."), "Words."),
-        (other("For you.", kind="plain-language-summary") + other("Words.", kind="PIP"), "Words."),
-        (other("For you.", kind="plain-language-summary"), "For you."),
-    ],
-)
-def test_another_abstract_in_english_stands_in(tmp_path: Path, others: str, text: str) -> None:
-    assert passage_of(tmp_path, article(abstract=None, others=others)).text == text
-
-
-def test_another_abstract_is_left_out_where_there_is_one(tmp_path: Path) -> None:
-    assert passage_of(tmp_path, article(others=other("Other words."))).text == "Some words."
 
 
 @pytest.mark.parametrize(
@@ -152,62 +110,12 @@ def test_a_record_without_an_abstract_is_named(tmp_path: Path, record: str, reas
     assert str(bad) == f"{tmp_path / 'set.xml'}:2 (pmid:7): {reason}"
 
 
-@pytest.mark.parametrize(
-    ("title", "vernacular", "expected"),
-    [
-        ("[Aspirin in stroke].", "", "Aspirin in stroke."),
-        ("[Aspirin in stroke.]", "", "Aspirin in stroke."),
-        ("[Does aspirin help?].", "Aspirina?", "Does aspirin help?"),
-        ("[Aspirin] and [heparin].", "", "[Aspirin] and [heparin]."),
-        ("[<sup>18</sup>F]FDG in sarcoma.", "", "[18F]FDG in sarcoma."),
-        ("[Imaging with [<sup>18</sup>F]FDG].", "", "Imaging with [18F]FDG."),
-        ("[Not Available].", "Aspirin bei Schlaganfall.", "Aspirin bei Schlaganfall."),
-        ("[Not Available].", "", ""),
-        ("", "Aspirin bei Schlaganfall.", "Aspirin bei Schlaganfall."),
-        ("[In Process Citation]", "", ""),
-        ("  A\n title  with  &amp; &lt;signs&gt; ", "", "A title with & <signs>"),
-    ],
-)
-def test_titles(tmp_path: Path, title: str, vernacular: str, expected: str) -> None:
-    assert passage_of(tmp_path, article(title=title, vernacular=vernacular)).title == expected
-
-
-@pytest.mark.parametrize(
-    ("journal", "medline_ta", "expected"),
-    [
-        ("<Title>The Lancet</Title>", "Lancet", "Lancet"),
-        ("<Title>The Lancet</Title><ISOAbbreviation>Lanc.</ISOAbbreviation>", "", "Lanc."),
-        ("<Title>The Lancet</Title>", "", "The Lancet"),
-    ],
-)
-def test_journals(tmp_path: Path, journal: str, medline_ta: str, expected: str) -> None:
-    record = article(journal=journal, medline_ta=medline_ta)
-    assert passage_of(tmp_path, record).journal == expected
-
-
 def location(text: str, *, kind: str = "doi", valid: str = "Y") -> str:
     return f'<ELocationID EIdType="{kind}" ValidYN="{valid}">{text}</ELocationID>'
 
 
 def identifier(kind: str, text: str) -> str:
     return f'<ArticleId IdType="{kind}">{text}</ArticleId>'
-
-
-@pytest.mark.parametrize(
-    ("locations", "ids", "doi"),
-    [
-        (location("10.1000/ABC"), "", "10.1000/abc"),
-        (location("S1-2", kind="pii") + location("10.1000/x"), "", "10.1000/x"),
-        (location("10.1000/wrong", valid="N"), identifier("doi", "10.1000/right"), "10.1000/right"),
-        ("", identifier("doi", " https://doi.org/10.1000/X(1)&lt;2&gt; "), "10.1000/x(1)<2>"),
-        ("", identifier("doi", "doi: 10.1000/x"), "10.1000/x"),
-        (location("not a doi"), identifier("doi", "10.1000/x"), "10.1000/x"),
-        (location("10.1000/with space"), "", None),
-        ("", identifier("pii", "10.1000/x"), None),
-    ],
-)
-def test_dois(tmp_path: Path, locations: str, ids: str, doi: str | None) -> None:
-    assert passage_of(tmp_path, article(locations=locations, ids=ids)).doi == doi
 
 
 def test_identifiers_of_references_are_not_the_records_own(tmp_path: Path) -> None:
@@ -221,42 +129,100 @@ def test_identifiers_of_references_are_not_the_records_own(tmp_path: Path) -> No
     assert passage.pmcid is None
 
 
-@pytest.mark.parametrize(
-    ("ids", "others", "pmcid"),
-    [
-        (identifier("pmc", "PMC3395386"), "", "PMC3395386"),
-        (identifier("pmc", "pmc3395386"), "", "PMC3395386"),
-        (identifier("pmcid", "pmc-id: PMC3395386;embargo-date: 2013/01/05;"), "", "PMC3395386"),
-        ("", '<OtherID Source="NLM">PMC3395386 [Available on 01/05/13]</OtherID>', "PMC3395386"),
-        ("", '<OtherID Source="NASA">00029203</OtherID>', None),
-    ],
-)
-def test_pmc_ids(tmp_path: Path, ids: str, others: str, pmcid: str | None) -> None:
-    assert passage_of(tmp_path, article(ids=ids, others=others)).pmcid == pmcid
+def sections(*given: tuple[str, str]) -> str:
+    """Sections of an abstract: attributes and text."""
+    return "".join(f"<AbstractText {said}>{text}</AbstractText>" for said, text in given)
 
 
 @pytest.mark.parametrize(
-    ("banks", "trials"),
+    ("said", "text"),
     [
-        (bank("ClinicalTrials.gov", "nct 00000620", "NCT00000621"), ("NCT00000620", "NCT00000621")),
-        (bank("ISRCTN", "ISRCTN 12345678"), ("ISRCTN12345678",)),
-        (bank("EudraCT", "2004-000446-20"), ("2004-000446-20",)),
+        ({"sections": sections(("", "One."))}, "One."),
+        ({"sections": sections(("", "One."), ("", "Two."))}, "One.\nTwo."),
+        ({"sections": sections(('Label="AIM: "', "One."))}, "AIM: One."),
+        ({"sections": sections(('Label="UNLABELLED"', "One."))}, "One."),
+        ({"sections": sections(('Label="UNLABELED" NlmCategory="UNASSIGNED"', "One."))}, "One."),
+        ({"sections": sections(('NlmCategory="METHODS"', "One."))}, "One."),
         (
-            bank("UMIN CTR", "UMIN000001234") + bank("ANZCTR", "ACTRN1260"),
+            {"sections": sections(('Label="AIM"', "1."), ('Label="METHODS"', " "), ('Label="Found"', "2."))},
+            "AIM: 1.\nFound: 2.",
+        ),
+        # another abstract in English stands in, and is left out where there is one
+        ({"abstract": None, "others": other("Mots.", language="fre") + other("Words.")}, "Words."),
+        (
+            {"abstract": None, "others": other("For you.", kind="plain-language-summary") + other("Words.", kind="PIP")},
+            "Words.",
+        ),
+        ({"abstract": None, "others": other("For you.", kind="plain-language-summary")}, "For you."),
+        ({"others": other("Other words.")}, "Some words."),
+    ],
+)  # fmt: skip
+def test_abstracts(tmp_path: Path, said: dict[str, Any], text: str) -> None:
+    assert passage_of(tmp_path, article(**said)).text == text
+
+
+LANCET = "<Title>The Lancet</Title>"
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ({"title": "[Aspirin in stroke]."}, "title", "Aspirin in stroke."),
+        ({"title": "[Aspirin in stroke.]"}, "title", "Aspirin in stroke."),
+        ({"title": "[Does aspirin help?].", "vernacular": "Aspirina?"}, "title", "Does aspirin help?"),
+        ({"title": "[Aspirin] and [heparin]."}, "title", "[Aspirin] and [heparin]."),
+        ({"title": "[<sup>18</sup>F]FDG in sarcoma."}, "title", "[18F]FDG in sarcoma."),
+        ({"title": "[Imaging with [<sup>18</sup>F]FDG]."}, "title", "Imaging with [18F]FDG."),
+        ({"title": "[Not Available].", "vernacular": "Bei Schlaganfall."}, "title", "Bei Schlaganfall."),
+        ({"title": "[Not Available]."}, "title", ""),
+        ({"title": "", "vernacular": "Bei Schlaganfall."}, "title", "Bei Schlaganfall."),
+        ({"title": "[In Process Citation]"}, "title", ""),
+        ({"title": "  A\n title  with  &amp; &lt;signs&gt; "}, "title", "A title with & <signs>"),
+        ({"journal": LANCET, "medline_ta": "Lancet"}, "journal", "Lancet"),
+        ({"journal": f"{LANCET}<ISOAbbreviation>Lanc.</ISOAbbreviation>", "medline_ta": ""}, "journal", "Lanc."),
+        ({"journal": LANCET, "medline_ta": ""}, "journal", "The Lancet"),
+        ({"locations": location("10.1000/ABC")}, "doi", "10.1000/abc"),
+        ({"locations": location("S1-2", kind="pii") + location("10.1000/x")}, "doi", "10.1000/x"),
+        (
+            {"locations": location("10.1000/wrong", valid="N"), "ids": identifier("doi", "10.1000/right")},
+            "doi",
+            "10.1000/right",
+        ),
+        ({"ids": identifier("doi", " https://doi.org/10.1000/X(1)&lt;2&gt; ")}, "doi", "10.1000/x(1)<2>"),
+        ({"ids": identifier("doi", "doi: 10.1000/x")}, "doi", "10.1000/x"),
+        ({"locations": location("not a doi"), "ids": identifier("doi", "10.1000/x")}, "doi", "10.1000/x"),
+        ({"locations": location("10.1000/with space")}, "doi", None),
+        ({"ids": identifier("pii", "10.1000/x")}, "doi", None),
+        ({"ids": identifier("pmc", "pmc3395386")}, "pmcid", "PMC3395386"),
+        ({"ids": identifier("pmcid", "pmc-id: PMC3395386;embargo-date: 2013/01/05;")}, "pmcid", "PMC3395386"),
+        (
+            {"others": '<OtherID Source="NLM">PMC3395386 [Available on 01/05/13]</OtherID>'},
+            "pmcid",
+            "PMC3395386",
+        ),
+        ({"others": '<OtherID Source="NASA">00029203</OtherID>'}, "pmcid", None),
+        (
+            {"banks": bank("ClinicalTrials.gov", "nct 00000620", "NCT00000621")},
+            "trials",
+            ("NCT00000620", "NCT00000621"),
+        ),
+        ({"banks": bank("ISRCTN", "ISRCTN 12345678")}, "trials", ("ISRCTN12345678",)),
+        ({"banks": bank("EudraCT", "2004-000446-20")}, "trials", ("2004-000446-20",)),
+        (
+            {"banks": bank("UMIN CTR", "UMIN000001234") + bank("ANZCTR", "ACTRN1260")},
+            "trials",
             ("UMIN000001234", "ACTRN1260"),
         ),
-        (bank("GENBANK", "U12345") + bank("PDB", "1ABC"), ()),
-        (bank("ClinicalTrials.gov"), ()),
-        (bank("ClinicalTrials.gov", "NCT00000620") * 2, ("NCT00000620",)),
+        ({"banks": bank("GENBANK", "U12345") + bank("PDB", "1ABC")}, "trials", ()),
+        ({"banks": bank("ClinicalTrials.gov")}, "trials", ()),
+        ({"banks": bank("ClinicalTrials.gov", "NCT00000620") * 2}, "trials", ("NCT00000620",)),
+        ({"languages": ("ENG", "english", "ger", "eng", "")}, "languages", ("eng", "ger")),
     ],
-)
-def test_trials(tmp_path: Path, banks: str, trials: tuple[str, ...]) -> None:
-    assert passage_of(tmp_path, article(banks=banks)).trials == trials
-
-
-def test_languages_are_codes_of_three_letters(tmp_path: Path) -> None:
-    record = article(languages=("ENG", "english", "ger", "eng", ""))
-    assert passage_of(tmp_path, record).languages == ("eng", "ger")
+)  # fmt: skip
+def test_fields_of_articles(
+    tmp_path: Path, said: dict[str, Any], field: str, value: object
+) -> None:
+    assert getattr(passage_of(tmp_path, article(**said)), field) == value
 
 
 BOOK = (

@@ -92,8 +92,6 @@ PIECES = [
     b"<!ENTITY a 'b'>", b"<?xml version='1.0' encoding='utf-16'?>", b"<AbstractText>", b"</sup>", b" ",
 ]  # fmt: skip
 
-Edit = tuple[int, int, bytes]
-
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
@@ -190,12 +188,3 @@ def test_what_a_parser_of_the_whole_file_reads_is_read_the_same(
     assert [item.passage.pmid for item in items] == numbers == expected
     assert [item.passage.text for item in items] == texts
     assert places(content) == len(numbers)
-
-
-@given(st.binary(max_size=300), st.integers(min_value=0, max_value=2_000))
-def test_nothing_is_raised_for_bytes_or_a_damaged_gzip(content: bytes, at: int) -> None:
-    check(content, items_of(content)) if not content.startswith(b"\x1f\x8b") else None
-    packed = bytearray(gzip.compress(FILE))
-    packed[at % len(packed)] ^= 1 + (len(content) % 255)
-    items = items_of(bytes(packed))
-    assert all(isinstance(item, Record | Deletion | Notice | BadRecord | BadFile) for item in items)

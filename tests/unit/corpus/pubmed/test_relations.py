@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,33 +9,56 @@ from posology.corpus.items import Record
 from tests.support.pubmed_xml import article, comment, document, publication_types
 from tests.unit.corpus.pubmed.files import items_of, passage_of, shown
 
+SAME_WORK = (
+    "UpdateIn",
+    "UpdateOf",
+    "RepublishedIn",
+    "RepublishedFrom",
+    "CorrectedandRepublishedIn",
+    "CorrectedandRepublishedFrom",
+    "ReprintIn",
+    "ReprintOf",
+)
+ONLY_ABOUT = (
+    "AssociatedDataset",
+    "AssociatedPublication",
+    "Cites",
+    "CommentIn",
+    "CommentOn",
+    "ErratumFor",
+    "ErratumIn",
+    "OriginalReportIn",
+    "SummaryForPatientsIn",
+)
+RETRACTED, CONCERN, NOTHING = (True, False, ()), (False, True, ()), (False, False, ())
 
-def test_a_retracted_article_knows_it(tmp_path: Path) -> None:
-    passage = passage_of(tmp_path, article("1", comments=comment("RetractionIn", "2")))
-    assert passage.retracted
-    assert not passage.concern
-    assert passage.same_work == ()
 
-
-def test_a_retraction_without_a_number_is_one(tmp_path: Path) -> None:
-    assert passage_of(tmp_path, article("1", comments=comment("RetractionIn", None))).retracted
+def often(kind: str) -> str:
+    """Twice of another record, and of the record itself and of none."""
+    return "".join(comment(kind, number) for number in ("2", "2", "1", None))
 
 
 @pytest.mark.parametrize(
-    ("types", "retracted"),
+    ("said", "known"),
     [
-        (publication_types("Journal Article", "Retracted Publication"), True),
-        ('<PublicationType UI="D016441">Rétractée</PublicationType>', True),
-        (publication_types("Retraction of Publication"), False),
-        (publication_types("Retraction Notice"), False),
-        (publication_types("Expression of Concern"), False),
-        (publication_types("Preprint"), False),
+        ({"comments": comment("RetractionIn", "2")}, RETRACTED),
+        ({"comments": comment("RetractionIn", None)}, RETRACTED),
+        ({"types": publication_types("Journal Article", "Retracted Publication")}, RETRACTED),
+        ({"types": '<PublicationType UI="D016441">Rétractée</PublicationType>'}, RETRACTED),
+        ({"types": publication_types("Retraction of Publication")}, NOTHING),
+        ({"types": publication_types("Retraction Notice")}, NOTHING),
+        ({"types": publication_types("Expression of Concern")}, NOTHING),
+        ({"types": publication_types("Preprint")}, NOTHING),
+        ({"comments": comment("ExpressionOfConcernIn", "2")}, CONCERN),
+        *(({"comments": often(kind)}, (False, False, ("pmid:2",))) for kind in SAME_WORK),
+        *(({"comments": comment(kind, "2")}, NOTHING) for kind in ONLY_ABOUT),
     ],
 )
-def test_publication_types_that_tell(tmp_path: Path, types: str, retracted: bool) -> None:
-    passage = passage_of(tmp_path, article(types=types))
-    assert passage.retracted is retracted
-    assert not passage.concern
+def test_what_a_record_knows_of_itself(
+    tmp_path: Path, said: dict[str, Any], known: tuple[bool, bool, tuple[str, ...]]
+) -> None:
+    passage = passage_of(tmp_path, article("1", **said))
+    assert (passage.retracted, passage.concern, passage.same_work) == known
 
 
 def test_a_notice_is_not_retracted_and_reaches_its_article(tmp_path: Path) -> None:
@@ -95,12 +119,6 @@ def test_a_retracted_record_warns_of_its_copies(tmp_path: Path) -> None:
     ]
 
 
-def test_concern(tmp_path: Path) -> None:
-    passage = passage_of(tmp_path, article("1", comments=comment("ExpressionOfConcernIn", "2")))
-    assert passage.concern
-    assert not passage.retracted
-
-
 def test_retracted_and_republished(tmp_path: Path) -> None:
     old = article("1", comments=comment("RetractedandRepublishedIn", "2"))
     new = article("2", comments=comment("RetractedandRepublishedFrom", "1"))
@@ -113,49 +131,6 @@ def test_retracted_and_republished(tmp_path: Path) -> None:
     assert shown(warning) == "2 retraction pmid:1 by pmid:2"
     assert not second.passage.retracted
     assert second.passage.same_work == ("pmid:1",)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "UpdateIn",
-        "UpdateOf",
-        "RepublishedIn",
-        "RepublishedFrom",
-        "CorrectedandRepublishedIn",
-        "CorrectedandRepublishedFrom",
-        "ReprintIn",
-        "ReprintOf",
-    ],
-)
-def test_records_of_the_same_work(tmp_path: Path, kind: str) -> None:
-    said = comment(kind, "2") + comment(kind, "2") + comment(kind, "1") + comment(kind, None)
-    passage = passage_of(tmp_path, article("1", comments=said))
-    assert passage.same_work == ("pmid:2",)
-    assert not passage.retracted
-    assert not passage.concern
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "AssociatedDataset",
-        "AssociatedPublication",
-        "Cites",
-        "CommentIn",
-        "CommentOn",
-        "ErratumFor",
-        "ErratumIn",
-        "OriginalReportIn",
-        "SummaryForPatientsIn",
-    ],
-)
-def test_what_is_only_about_the_same(tmp_path: Path, kind: str) -> None:
-    (item,) = items_of(tmp_path, document(article("1", comments=comment(kind, "2"))))
-    assert isinstance(item, Record)
-    assert item.passage.same_work == ()
-    assert not item.passage.retracted
-    assert not item.passage.concern
 
 
 def test_nothing_warns_of_what_is_no_number_or_of_itself(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -72,12 +71,6 @@ def test_a_fault_costs_its_record(
     assert len(found) == before + 1 + behind
     assert found.index(bad) == before
     assert said in bad.reason
-
-
-def test_a_stream_that_breaks_off_ends_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.xml.gz"
-    path.write_bytes(gzip.compress(ENDNOTE)[:-9])
-    assert isinstance(list(endnote.read(path))[-1], BadFile)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,9 @@ from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import heading
 from posology.query import make_query
 from posology.text.sentences import split
-from posology.types import Passage, Ranking, Retrieval, Retrieved, TokenCodes
+from posology.types import Passage, Retrieval, TokenCodes
 from strategies.compression.late.codec import LateCodec
+from tests.support.tasks import retrieval_of
 
 PASSAGES = (
     Passage(
@@ -30,33 +33,26 @@ QUESTION = "How many days did colds last with zinc?"
 def real() -> Retrieval:
     """Two passages, and a question that one of them answers, by the default embedder."""
     embedder, codec = load(None), LateCodec.packaged()
-    sentences = [split(p.text) for p in PASSAGES]
-    encoded = embedder.embed_passages(PASSAGES, sentences)
+    encoded = embedder.embed_passages(PASSAGES, [split(p.text) for p in PASSAGES])
     tokens = embedder.token_vectors([heading(p) + p.text for p in PASSAGES])
+    asked = retrieval_of(make_query(QUESTION), PASSAGES)
     found = []
-    for passage, of, vectors, t in zip(PASSAGES, sentences, encoded, tokens, strict=True):
-        starts = [len(heading(passage)) + s.start for s in of]
+    for one, vectors, t in zip(asked.passages, encoded, tokens, strict=True):
+        starts = [len(heading(one.passage)) + s.start for s in one.sentences]
         bounds = np.searchsorted(t.starts, starts)
         counts = np.diff(np.concatenate([[0], bounds, [len(t.ids)]])).astype(np.int32)
         found.append(
-            Retrieved(
-                passage=passage,
-                sentences=of,
+            replace(
+                one,
                 vector=vectors.vector,
                 sentence_vectors=np.round(vectors.sentence_vectors * 127).astype(np.int8),
                 tokens=TokenCodes(codes=codec(t), counts=counts),
             )
         )
-    empty = Ranking(method="dense", hits=())
-    return Retrieval(
-        query=make_query(QUESTION),
+    return replace(
+        asked,
         passages=tuple(found),
         query_vector=embedder.embed_queries([QUESTION])[0],
-        dense=empty,
-        bm25_rerank=empty,
-        bm25=empty,
-        fused=empty,
-        index_version="index@1",
         query_tokens=embedder.token_vectors([QUESTION])[0],
         codec=codec.name,
     )

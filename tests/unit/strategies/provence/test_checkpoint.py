@@ -16,13 +16,7 @@ from posology.errors import ConfigurationError, ModelUnavailable
 from posology.reading.crossencoder import CrossEncoder
 from posology.testing import save_tiny_reranker
 from strategies.compression.parts import Parts
-from strategies.compression.provence import (
-    Provence,
-    ProvenceReranker,
-    judge,
-    make,
-    make_reranker,
-)
+from strategies.compression.provence import Provence, ProvenceReranker, judge, make, make_reranker
 from strategies.compression.provence.checkpoint import Checkpoint, load
 from strategies.compression.provence.judge import CheckpointJudge
 from tests.unit.strategies.provence.conftest import LONG, SHORT, retrieve

@@ -113,12 +113,6 @@ def test_a_share_is_that_of_all_sentences(model: CheckpointJudge, keep: float) -
     assert Provence(model).expected_ratio(keep) == keep
 
 
-def test_shares_beyond_all_are_refused(model: CheckpointJudge) -> None:
-    for wrong in (-0.1, 1.1):
-        with pytest.raises(ValueError, match="0 to 1"):
-            Provence(model)(RETRIEVAL, wrong)
-
-
 def test_batches_judge_as_one_by_one_do(pruner: Path) -> None:
     checkpoint = load(str(pruner))
     together = CheckpointJudge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages)
@@ -150,32 +144,6 @@ def test_pruning_and_ranking_share_one_pass(model: CheckpointJudge) -> None:
     assert left.seconds(other, 1.0) == 0
     assert not np.allclose(ProvenceReranker(model)(other), scores, atol=1e-4)
     assert model.passes > passes
-
-
-def test_scores_are_one_a_passage_and_the_model_is_named(model: CheckpointJudge) -> None:
-    reranker = ProvenceReranker(model)
-    scores = reranker(RETRIEVAL)
-    assert scores.shape == (4,)
-    assert scores.dtype == np.float32
-    assert len(set(scores.tolist())) > 2
-    assert reranker.name == f"provence:{model.checkpoint.name}"
-    assert reranker(replace(RETRIEVAL, passages=())).shape == (0,)
-
-
-def test_nothing_retrieved_leaves_nothing(model: CheckpointJudge) -> None:
-    for keep in (None, 0.0, 0.3, 1.0):
-        found = Provence(model)(replace(RETRIEVAL, passages=()), keep)
-        assert (found.excerpts, found.kept, found.sentences) == ((), 0, 0)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "   ", "\U0001f9ea \u200b", "x" * 3_000, "İstanbul'da 5 mg. ﬁne. ½ mg."]
-)
-def test_odd_passages_are_judged(model: CheckpointJudge, text: str) -> None:
-    odd = retrieve(text, SHORT)
-    found = Provence(model)(odd, None)
-    assert found.sentences == sum(len(one.sentences) for one in odd.passages)
-    assert np.isfinite(ProvenceReranker(model)(odd)).all()
 
 
 def test_threads_take_turns(model: CheckpointJudge) -> None:

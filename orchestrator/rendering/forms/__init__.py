@@ -1,0 +1,1 @@
+"""Tables of published forms: columns, titles and formats, declared once for the terminal, the console and reports."""

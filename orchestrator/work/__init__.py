@@ -1,0 +1,1 @@
+"""Leased work in Redis: one set of scripts for shards, ingests and tables."""
