@@ -15,7 +15,7 @@ from posology.errors import JobFinished, JobNotFound, StoreUnavailable
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import JobEvent, JobOutput
-from posology.published.literature import SearchOutput
+from posology.published.literature import QuoteSearch, SearchOutput
 
 #: receives the events of a job while it is under way
 Told = Callable[[JobEvent], Awaitable[None]]
@@ -40,6 +40,10 @@ class Desk(ABC):
     @abstractmethod
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         """Return a passage in full, of a version of the index; ``None``: the newest."""
+
+    @abstractmethod
+    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
+        """Return the passages that contain a quote or nearly do, of a version of the index; ``None``: the newest."""
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         """Hold a place for work on a passage during the block, where requests share a process."""

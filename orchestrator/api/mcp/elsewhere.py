@@ -16,7 +16,7 @@ from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
 from posology.client import Client
 from posology.published.answers import PassageOutput
 from posology.published.estimates import EstimateOutput
-from posology.published.literature import SearchOutput
+from posology.published.literature import QuoteSearch, SearchOutput
 
 #: seconds until an unfinished job expires, unless the service answers sooner
 DEADLINE = 600.0
@@ -38,6 +38,9 @@ class LocalDesk(Desk):
 
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         return await (await self._opened()).passage(passage, version=version)
+
+    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
+        return await (await self._opened()).find_quote(quote, version=version)
 
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await (await self._opened()).estimate(**_fields(asked))
@@ -63,6 +66,9 @@ class RemoteDesk(Desk):
 
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         return await self.client.passage(passage, version=version)
+
+    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
+        return await self.client.find_quote(quote, version=version)
 
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await self.client.estimate(_fields(asked))

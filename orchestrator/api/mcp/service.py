@@ -17,10 +17,10 @@ from orchestrator.jobs.rows import Row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.passages import search_output
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
-from orchestrator.retrieval import read_passage
+from orchestrator.retrieval import find_quote, read_passage
 from posology.published.answers import PassageOutput
 from posology.published.estimates import EstimateOutput
-from posology.published.literature import SearchOutput
+from posology.published.literature import QuoteSearch, SearchOutput
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +43,10 @@ class ServiceDesk(Desk):
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         index = await self.api.literature().index()
         return await to_thread.run_sync(read_passage, index, passage, version)
+
+    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
+        index = await self.api.literature().index()
+        return await to_thread.run_sync(find_quote, index, quote, version)
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         return self.api.reads.of(self.tenant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
@@ -14,16 +15,22 @@ from pydantic import BaseModel, Field, ValidationError
 
 from orchestrator.api.mcp.desk import Desk, Told
 from orchestrator.jobs.store import MAX_KEY
-from orchestrator.question.request import MAX_VERSION, AskRequest, SearchRequest
-from orchestrator.question.sent import Text, invalid_field
+from orchestrator.question.passages import quote_check
+from orchestrator.question.request import AskRequest, SearchRequest
+from orchestrator.question.sent import MAX_VERSION, QuoteRequest, Text, invalid_field
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
 from posology.errors import PassageNotFound
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.base import Described, Published, parse_strictly
 from posology.published.estimates import EstimateOutput
-from posology.published.literature import ArticleStanding, QuoteCheck, SearchOutput, Standings
-from posology.text.quotes import DropReason, Span, locate
+from posology.published.literature import (
+    ArticleStanding,
+    QuoteCheck,
+    QuoteSearch,
+    SearchOutput,
+    Standings,
+)
 
 #: maximum characters of a passage's id
 MAX_ID = 1_000
@@ -145,32 +152,13 @@ async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
 async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
     async with desk.reading():
         output = await desk.passage(asked.passage, asked.version)
-        place = await to_thread.run_sync(_located, asked.quote, output.text)
-    span = place if isinstance(place, Span) else None
-    return _as_data(
-        QuoteCheck(
-            passage=output.passage,
-            quote=asked.quote,
-            verified=span is not None,
-            reason=None if isinstance(place, Span) else place.value,
-            wording=None if span is None else output.text[span.start : span.end],
-            start=None if span is None else span.start,
-            end=None if span is None else span.end,
-            index=output.index,
-        )
-    )
+        check = partial(quote_check, asked.quote, output.passage, output.text, index=output.index)
+        return _as_data(await to_thread.run_sync(check))
 
 
-def _located(quote: str, text: str) -> Span | DropReason:
-    """Find a quote, or else what of it is seen: models are shown texts without the rest."""
-    exact = locate(quote, text)
-    if exact is not DropReason.NOT_FOUND:
-        return exact
-    kept = [at for at, letter in enumerate(text) if safe(letter)]
-    place = locate(safe(quote), "".join(safe(text[at]) for at in kept))
-    if not isinstance(place, Span):
-        return place
-    return Span(start=kept[place.start], end=kept[place.end - 1] + 1)
+async def _found(desk: Desk, asked: QuoteRequest, _: Told) -> Done:
+    async with desk.reading():
+        return _as_data(await desk.find_quote(asked.quote, asked.index_version))
 
 
 async def _standing(desk: Desk, asked: StandingArguments, _: Told) -> Done:
@@ -247,11 +235,20 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
         "verify_quote": Offer(
             title="Verify a quote",
             description="Check whether a passage contains a quote word for word, and whether the quote leaves out a "
-            "negation, a comparison or part of a number. Use it before you quote an article. `passage` of the result "
+            "negation, a comparison or part of a number; if it differs, which words do. Use it before you quote an article. `passage` of the result "
             "says whether the article was retracted.",
             takes=QuoteArguments,
             gives=QuoteCheck,
             work=_quote,
+        ),
+        "find_quote": Offer(
+            title="Find a quote",
+            description="Find which passages of the whole index contain a sentence word for word, or nearly: then the "
+            "result says which words differ. Use it when you have a quote and do not know its article, or verify_quote "
+            "did not find it. No place means that none of the passages that share most words with it has it.",
+            takes=QuoteRequest,
+            gives=QuoteSearch,
+            work=_found,
         ),
         "check_retraction": Offer(
             title="Check for retractions",

@@ -81,7 +81,10 @@ def test_a_megabyte_of_one_phrase_is_judged(unit: str) -> None:
             "The text does not directly answer the question. It covers doses, but does not compare them.",
             True,
         ),
-        ("The passage does not address whether low back pain is influenced by thoughts of it.", True),
+        (
+            "The passage does not address whether low back pain is influenced by thoughts of it.",
+            True,
+        ),
         ("The abstracts do not explicitly state how many needles are best.", True),
         ("The trial did not show whether aspirin helps.", False),
         ("No studies in the passages show a benefit.", False),
