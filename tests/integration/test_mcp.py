@@ -23,6 +23,7 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import TenantStore
 from posology.published.answers import AskOutput
+from posology.published.jobs import AskPending
 from posology.published.literature import SearchOutput
 from posology.store import keys
 from posology.store.connection import connect
@@ -322,6 +323,48 @@ async def test_an_earlier_client_cancels_by_closing_the_connection(
         with anyio.fail_after(90):
             while await one.states() != [JobState.CANCELLED]:  # noqa: ASYNC110 - the server's doing
                 await anyio.sleep(0.01)
+
+
+async def test_a_question_that_takes_longer_is_gone_on_with_by_the_same_call(
+    redis_url: str, tenant: str, serve: Serve
+) -> None:
+    asked = {"question": QUESTION, "max_cost_usd": 0.5}
+    limits = Limits(tool=0.3)
+    async with sides(redis_url, serve, tenant, limits=limits) as (one,), one.client() as client:
+        first, second = [await client.call_tool("ask", asked) for _ in range(2)]
+        await one.work(answer("Aspirin lowered it."))
+        third, fourth = [await client.call_tool("ask", asked) for _ in range(2)]
+        assert await one.states() == [JobState.SUCCEEDED], "paid for once"
+        other = await client.call_tool("ask", asked | {"k": 4})
+        assert len(await one.states()) == 2
+    for pending in (first, second, other):
+        assert not pending.is_error
+        out = AskPending.model_validate_json(json.dumps(pending.structured_content))
+        assert out.job == (pending.meta or {})["posology/job"]
+        assert out.stage == "Waiting in the queue."
+        assert "call ask again with the same arguments" in text_of(pending)
+    assert first.structured_content == second.structured_content != other.structured_content
+    assert third.structured_content == fourth.structured_content
+    assert AskOutput.model_validate_json(json.dumps(third.structured_content)).answer
+    assert first.structured_content["job"] == (third.meta or {})["posology/job"]
+
+
+async def test_a_call_that_was_cancelled_is_asked_anew(
+    redis_url: str, tenant: str, serve: Serve
+) -> None:
+    asked = {"question": QUESTION}
+    limits = Limits(tool=0.3)
+    async with sides(redis_url, serve, tenant, limits=limits) as (one,), one.client() as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "ask", asked)
+            await one.taken()
+            group.cancel_scope.cancel()
+        with anyio.fail_after(90):
+            while await one.states() != [JobState.CANCELLING]:  # noqa: ASYNC110 - the server's doing
+                await anyio.sleep(0.01)
+        again = await client.call_tool("ask", asked)
+        assert again.structured_content["status"] == "pending"
+        assert sorted(await one.states()) == [JobState.CANCELLING, JobState.QUEUED]
 
 
 async def test_a_key_names_one_job_and_its_second_caller_cancels_nothing(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 from anyio import to_thread
 from mcp_types import Tool, ToolAnnotations
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from orchestrator.api.mcp.desk import Desk, Told
 from orchestrator.jobs.store import MAX_KEY
@@ -24,6 +24,7 @@ from posology.errors import PassageNotFound
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.base import Described, Published, parse_strictly
 from posology.published.estimates import EstimateOutput
+from posology.published.jobs import AskPending
 from posology.published.literature import (
     ArticleStanding,
     QuoteCheck,
@@ -47,7 +48,8 @@ class AskArguments(AskRequest):
     """A question and how to answer it."""
 
     idempotency_key: Annotated[Text, Field(min_length=1, max_length=MAX_KEY)] | None = None
-    """Idempotency key of your choice: the same key and question give the same job, which is paid for once. Default: none."""
+    """Idempotency key of your choice: the same key and question give the same job, which is paid for once. Default: the same
+    arguments give the same job until 10 minutes after its answer."""
 
 
 class PassageArguments(Described):
@@ -96,7 +98,8 @@ class Offer:
     title: str
     description: str
     takes: type[BaseModel]
-    gives: type[Published]
+    #: form of its results, or a union of them
+    gives: Any
     work: Work
     #: whether it spends nothing and leaves nothing
     reads: bool = True
@@ -108,7 +111,9 @@ class Offer:
             title=self.title,
             description=self.description,
             input_schema=self.takes.model_json_schema(),
-            output_schema=self.gives.model_json_schema(mode="serialization"),
+            # the protocol wants the type of a union, too
+            output_schema={"type": "object"}
+            | TypeAdapter[Any](self.gives).json_schema(mode="serialization"),
             annotations=ToolAnnotations(
                 read_only_hint=self.reads,
                 destructive_hint=False,
@@ -146,7 +151,11 @@ async def _estimate(desk: Desk, asked: AskRequest, _: Told) -> Done:
 
 async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
     found = await desk.ask(asked, key=asked.idempotency_key, told=told)
-    return Done(out=found.out, text=answer_as_text(found.out), job=found.job)
+    out = found.out
+    if isinstance(out, AskPending):
+        known = f"{out.stage} " if out.stage else ""
+        return Done(out=out, text=f"{known}{out.advice}", job=found.job)
+    return Done(out=out, text=answer_as_text(out), job=found.job)
 
 
 async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
@@ -219,9 +228,10 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
             description="Answer a medical question from the index, or refuse. Every quote is checked word for word "
             "against its passage; contradictions and retractions are reported. The question must stand alone: there is "
             "no conversation. It may call paid language models within the tenant's budget and takes seconds to minutes; "
-            "set max_cost_usd to bound the cost, and call estimate to know it before.",
+            "set max_cost_usd to bound the cost, and call estimate to know it before. After 45 seconds it returns the status "
+            "pending: then call it again with the same arguments, and it goes on with the same question.",
             takes=AskArguments,
-            gives=AskOutput,
+            gives=AskOutput | AskPending,
             work=_ask,
             reads=False,
         ),
