@@ -24,7 +24,8 @@ from orchestrator.question.estimates.rows import Estimates
 from orchestrator.question.passages import search_output
 from orchestrator.question.report import ask_output, error_body
 from orchestrator.question.request import AskRequest, JobRequest, Request, SearchRequest
-from orchestrator.retrieval import read_passage
+from orchestrator.question.sent import QuoteRequest
+from orchestrator.retrieval import find_quote, read_passage
 from orchestrator.service import Service, open_service
 from orchestrator.settings import Settings, load_settings
 from posology.budget.ledger.journal import LedgerJournal
@@ -37,7 +38,7 @@ from posology.llm.models.names import parse
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchRow
-from posology.published.literature import SearchOutput
+from posology.published.literature import QuoteSearch, SearchOutput
 from posology.store.keys import new_id
 from posology.types import JobState
 
@@ -222,6 +223,21 @@ class AsyncPosology:
         """
         _, _, service = self._open()
         return await to_thread.run_sync(read_passage, service.index, passage, version)
+
+    async def find_quote(self, quote: str, *, version: int | None = None) -> QuoteSearch:
+        """Return the passages that contain a quote or nearly do, and what differs; no model is called.
+
+        Args:
+            quote: a sentence or a few, at most 2,000 characters.
+            version: number of the index version; ``None``: the newest.
+
+        Raises:
+            InvalidQuery: the quote is empty or too long.
+            VersionGone: the index no longer keeps that version.
+        """
+        _, _, service = self._open()
+        asked = QuoteRequest.parse({"quote": quote, "index_version": version})
+        return await to_thread.run_sync(find_quote, service.index, asked.quote, asked.index_version)
 
     async def estimate(self, question: str, **request: Any) -> EstimateOutput:
         """Estimate the cost of a question by each strategy; no model is called.

@@ -10,16 +10,18 @@ from anyio import to_thread
 
 from orchestrator.models import Models
 from orchestrator.question.embedding import remembering
-from orchestrator.question.passages import passage_output
+from orchestrator.question.passages import passage_output, quote_check
 from orchestrator.settings import Settings
-from posology.errors import BadFile, ConfigurationError, PassageNotFound
+from posology.errors import BadFile, ConfigurationError, InvalidQuery, PassageNotFound
 from posology.hub import require
 from posology.index.embedders.options import Options
 from posology.index.search.expansion import Abbreviations, Expander, Headings, Several
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
-from posology.published.answers import PassageOutput
+from posology.published.answers import PassageOutput, Source
+from posology.published.literature import QuoteCheck, QuoteSearch
 from posology.seams import Reranker, TokenCodec
+from posology.text.quotes import DropReason
 
 
 async def make_retriever(
@@ -177,3 +179,51 @@ def read_passage(index: Index, passage: str, version: int | None = None) -> Pass
         name = f"pmid:{name}"
     (found,) = view.fetch([name])
     return passage_output(found, index=view.version)
+
+
+#: passages that are compared with a quote, of those that share most words with it
+COMPARED = 50
+#: most places of a quote that are returned
+PLACES = 10
+
+
+def find_quote(index: Index, quote: str, version: int | None = None) -> QuoteSearch:
+    """Find the passages that contain a quote or nearly do, retracted ones among them. Blocking.
+
+    Args:
+        index: the index.
+        quote: a sentence or a few.
+        version: number of the index version; ``None``: the newest.
+
+    Raises:
+        InvalidQuery: the quote has no words.
+        VersionGone: the index no longer keeps that version.
+    """
+    if not quote.strip():
+        raise InvalidQuery("the quote is empty: give a sentence or a part of one", field="quote")
+    view = index.view_at(version)
+    rows = view.bm25_rows(quote, COMPARED, retracted=True).ids
+    passages = view.take(rows)
+    checks = [
+        quote_check(
+            quote,
+            Source.of(found.passage),
+            found.passage.text,
+            index=view.version,
+            pages=found.passage.pages,
+        )
+        for found in (passages[row] for row in rows if row in passages)
+    ]
+    places = [one for one in checks if one.verified or one.reason != DropReason.NOT_FOUND]
+    return QuoteSearch(
+        quote=quote,
+        places=tuple(sorted(places, key=_nearness)[:PLACES]),
+        compared=len(checks),
+        index=view.version,
+    )
+
+
+def _nearness(check: QuoteCheck) -> tuple[bool, bool, int]:
+    """Return what orders the places of a quote: verified, then word for word but cut, then by how much differs."""
+    changed = sum(len(one.quote) + len(one.passage) for one in check.differences)
+    return not check.verified, check.reason == "differs", changed

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.seams import Complete, Guess
 from posology.text.refusals import declines
-from posology.text.repeats import once, remark
+from posology.text.repeats import echoes, once, remark
 from posology.types import (
     Answer,
     Call,
@@ -30,6 +30,7 @@ from strategies.evidence import check, name_sources, remarks
 from strategies.verdict import verdict_of
 
 NOTHING_FOUND = "No passage was found for this question."
+ECHO = "The model only repeated the question."
 
 
 class OneCall(ABC):
@@ -141,6 +142,8 @@ def conclude(
     answer = reply.answer.strip()
     if not reply.answerable or not answer:
         return _refuse(name_sources(answer, excerpts), reply, strategy)
+    if echoes(answer, query.text):
+        return _refuse(ECHO, reply, strategy)
     if isinstance(reply, CitedReply):
         stated = state(reply.statements, excerpts, query.text)
         text, verified, statements = stated.text, stated.verified, stated.statements

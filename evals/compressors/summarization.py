@@ -21,7 +21,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from evals.pooled import prices, shown
-from posology.text._edges import NEGATIONS
+from posology.text.quoting.edges import NEGATIONS
 from posology.text.sentences import split
 from posology.types import Passage, Usage
 from strategies.compression.checked import check

@@ -65,6 +65,8 @@ class Limits:
     tenant_waits: int = 32
     #: seconds that a chat completion waits for its answer: as long as OpenAI's clients wait unless told otherwise
     completion: float = 600.0
+    #: seconds that a tool of assistants waits for its answer
+    tool: float = 45.0
     #: seconds after which the cancellation of a batch is answered although it is not complete
     cancellation: float = 10.0
     #: maximum searches that wait or are made

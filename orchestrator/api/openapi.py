@@ -13,6 +13,7 @@ from orchestrator.api.chat.request import ChatRequest
 from orchestrator.api.examples import JSON, fails
 from orchestrator.ingest.live.request import FetchRequest
 from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
+from orchestrator.question.sent import QuoteRequest
 from orchestrator.settings import Auth
 from orchestrator.tables.served.request import TableRequest
 from orchestrator.webhooks.request import WebhookRequest
@@ -33,6 +34,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             [
                 (JobRequest, "validation"),
                 (SearchRequest, "validation"),
+                (QuoteRequest, "validation"),
                 (FeedbackRequest, "validation"),
                 (FetchRequest, "validation"),
                 (WebhookRequest, "validation"),

@@ -65,6 +65,11 @@ SECTIONS = (
                 target="orchestrator.cli.ask.passage:show",
             ),
             Entry(
+                name="quote",
+                help="Find the passages that contain a quote, word for word or nearly, and say what differs.",
+                target="orchestrator.cli.ask.passage:quote",
+            ),
+            Entry(
                 name="demo",
                 help="Ingest the sample notes of Posology and answer questions about them through a queue.",
                 target="orchestrator.cli.ask.command:demo",

@@ -12,6 +12,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "table": "table ./papers -o table.xlsx --fields fields.toml",
         "search": 'search "aspirin stroke" --index ./index --k 20 --format bibtex',
         "show": "show pmid:10051933 --index ./index",
+        "quote": 'quote "Aspirin reduced the risk of preeclampsia." --index ./index',
         "demo": "demo --all",
         "ingest": "ingest ./papers abstracts.jsonl --index ./index",
         "ingest-uploads": "ingest-uploads --index ./index",

@@ -51,7 +51,7 @@ from posology.published.calls import ErrorOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.ingests import FetchOutput
 from posology.published.jobs import BatchOutput, BatchPage, JobOutput, JobPage
-from posology.published.literature import IndexStatus, SearchOutput
+from posology.published.literature import IndexStatus, QuoteSearch, SearchOutput
 from posology.published.money import SpendOutput
 from posology.published.tables.forms import TableOutput
 from posology.published.webhooks.endpoints import (
@@ -69,6 +69,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "search": SearchOutput,
         "status": IndexStatus,
         "passage": PassageOutput,
+        "quote": QuoteSearch,
         "ingest": IngestOutput,
         "fetch": FetchOutput,
         "index": IndexOutput,

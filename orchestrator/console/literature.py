@@ -15,7 +15,7 @@ from orchestrator.api.routes.literature import status
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HOME, whole_number
 from orchestrator.jobs.affected import affected
-from orchestrator.question.request import MAX_VERSION
+from orchestrator.question.sent import MAX_VERSION
 from orchestrator.rendering.forms.columns import Column, Kind, Table, share, table
 from orchestrator.retrieval import read_passage
 from posology.index.manifest import applied_files, unfinished

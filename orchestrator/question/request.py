@@ -21,7 +21,7 @@ from orchestrator.question.checks import (
     check_strategy,
     own_prompts,
 )
-from orchestrator.question.sent import Model, Names, Prose, Sent, Text, Year
+from orchestrator.question.sent import MAX_VERSION, Model, Names, Prose, Sent, Text, Year
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
 from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
@@ -53,8 +53,6 @@ MAX_DEADLINE = 14 * _DAY
 DEADLINE, LANE_DEADLINE = _DAY, 7 * _DAY
 #: maximum number of retrieved passages; more is a literature search, not a question's context
 MAX_K = 200
-#: maximum number of an index version
-MAX_VERSION = 2**53
 #: maximum length of a comment on an answer, characters
 MAX_COMMENT = 2_000
 #: maximum length of a compressor's name, characters

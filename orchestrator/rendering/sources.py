@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from posology.published.answers import (
@@ -19,6 +20,9 @@ from posology.published.answers import (
 from posology.text.names import byline
 from posology.types import Backing
 from posology.types.flags import OWN
+
+if TYPE_CHECKING:
+    from posology.published.literature import QuoteCheck
 
 #: characters of a DOI that a link keeps
 _DOI = "/:;()._-"
@@ -128,7 +132,7 @@ def link(source: Source) -> str | None:
     return None
 
 
-def pages(of: Source | Evidence) -> str:
+def pages(of: Source | Evidence | QuoteCheck) -> str:
     """Return the pages of a passage or a quote, ``p. 3`` or ``pp. 3–4``; empty: unknown."""
     if of.page is None:
         return ""

@@ -27,7 +27,7 @@ from posology.published.answers import (
 from posology.types import Resolution
 
 if TYPE_CHECKING:
-    from posology.published.literature import SearchOutput
+    from posology.published.literature import QuoteCheck, QuoteSearch, SearchOutput
 
 _INDENT = "    "
 
@@ -45,6 +45,11 @@ def search_as_text(out: SearchOutput) -> str:
 def passage_as_text(out: PassageOutput) -> str:
     """Return a passage in full, with the known facts of its article."""
     return _joined(_passage(out))
+
+
+def quote_as_text(out: QuoteSearch) -> str:
+    """Return the places of a quote, with the words that differ."""
+    return _joined(_quote(out))
 
 
 def heading(source: Source, *, paged: bool = True) -> str:
@@ -143,6 +148,40 @@ def _search(out: SearchOutput) -> Iterator[str]:
     if out.filters:
         yield f"filters: {describe(out.filters)}"
     yield f"{out.mode}: {out.query} · index {out.index} · {out.seconds * 1000:.0f} ms"
+
+
+#: why a quote that stands in a passage may not be cited
+_OBJECTIONS = {
+    "too_short": "it is too short to be evidence",
+    "cuts_token": "it begins or ends within a word or a number",
+    "drops_comparison": "it leaves out a sign or a comparison",
+    "drops_negation": "it leaves out a negation",
+    "unreadable": "its sentence was not read whole from the file",
+}
+
+
+def _quote(out: QuoteSearch) -> Iterator[str]:
+    for check in out.places:
+        yield f"{_found(check)}: {check.passage.id}  {heading(check.passage, paged=False)}"
+        if check.wording is not None:
+            where = f" ({pages(check)})" if pages(check) else ""
+            yield f"{_INDENT}“{_line(check.wording)}”{where}"
+        for one in check.differences:
+            yield f"{_INDENT}quote: {one.quote or 'nothing'} · passage: {one.passage or 'nothing'}"
+        if check.reason == "differs" and not check.differences:
+            yield f"{_INDENT}only case, spaces or punctuation differ"
+        if known := link(check.passage):
+            yield f"{_INDENT}{known}"
+    if not out.places:
+        yield f"Not found: none of the {out.compared:,} passages of {out.index} that share most words with it has it, or nearly."
+
+
+def _found(check: QuoteCheck) -> str:
+    if check.verified:
+        return "Word for word"
+    if check.reason == "differs":
+        return "Nearly"
+    return f"Word for word, but {_OBJECTIONS[check.reason or '']}"
 
 
 def _line(text: str) -> str:

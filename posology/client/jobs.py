@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -49,6 +50,18 @@ class Jobs(Base):
             InvalidQuery: the question cannot be asked.
             IdempotencyConflict: the key stands for another request.
         """
+        job, _ = await self.submit_or_find(question, key=key, wait=wait, **request)
+        return job
+
+    async def submit_or_find(
+        self,
+        question: str | Mapping[str, Any],
+        *,
+        key: str | None,
+        wait: float = 0.0,
+        **request: Any,
+    ) -> tuple[JobOutput, bool]:
+        """Put a question into the queue as :meth:`submit` does; return its job, and whether it is new."""
         asked_for = {"question": question} if isinstance(question, str) else dict(question)
         reply = await self._wire.request(
             "POST",
@@ -59,7 +72,7 @@ class Jobs(Base):
             **({"params": {"wait": wait}} if wait else {}),
             **self._patient(wait),
         )
-        return read(JobOutput, reply.content)
+        return read(JobOutput, reply.content), reply.status_code != HTTPStatus.OK
 
     async def ask(
         self, question: str | Mapping[str, Any], *, key: str | None = None, **request: Any

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from posology.client.wire import LOADING, Base, read
 from posology.published.affected import AffectedAnswer, AffectedPage
 from posology.published.answers import PassageOutput
-from posology.published.literature import IndexStatus, SearchOutput
+from posology.published.literature import IndexStatus, QuoteSearch, SearchOutput
 from posology.types import Mode
 
 
@@ -72,6 +72,21 @@ class Literature(Base):
         path = f"/v1/passages/{quote(passage, safe='')}"
         reply = await self._wire.request("GET", path, repeatable=True, **query)
         return read(PassageOutput, reply.content)
+
+    async def find_quote(self, quote: str, *, version: int | None = None) -> QuoteSearch:
+        """Return the passages that contain a quote or nearly do, and what differs; no model is called.
+
+        Args:
+            quote: a sentence or a few, at most 2,000 characters.
+            version: number of the index version; ``None``: the newest.
+
+        Raises:
+            InvalidQuery: the quote is empty or too long.
+            VersionGone: the index no longer keeps that version.
+        """
+        asked = {"quote": quote, "index_version": version}
+        reply = await self._wire.request("POST", "/v1/quotes", repeatable=True, json=asked)
+        return read(QuoteSearch, reply.content)
 
     async def index(self) -> IndexStatus:
         """Return the number of passages of the newest version, and the versions that can be read."""

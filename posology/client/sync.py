@@ -29,7 +29,7 @@ from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.ingests import IngestOutput
 from posology.published.jobs import BatchOutput, BatchRow, JobEvent, JobOutput, JobSummary
-from posology.published.literature import IndexStatus, SearchOutput
+from posology.published.literature import IndexStatus, QuoteSearch, SearchOutput
 from posology.published.money import SpendOutput
 from posology.published.tables.orders import TableOrder
 from posology.types import BatchState, Grouping, JobState, Mode
@@ -184,6 +184,10 @@ class SyncClient:
     def passage(self, passage: str, *, version: int | None = None) -> PassageOutput:
         """See :meth:`Client.passage`."""
         return self._run(lambda: self._client.passage(passage, version=version))
+
+    def find_quote(self, quote: str, *, version: int | None = None) -> QuoteSearch:
+        """See :meth:`Client.find_quote`."""
+        return self._run(lambda: self._client.find_quote(quote, version=version))
 
     def index(self) -> IndexStatus:
         """See :meth:`Client.index`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -137,6 +137,19 @@ class JobOutput(JobSummary):
     """Calls that wait for a provider's batch; null: none does."""
     feedback: Feedback | None = None
     """Last judgement of its answer; null: none."""
+
+
+class AskPending(Published):
+    """A question that is not answered yet: what a tool for assistants returns before a client gives up."""
+
+    status: Literal["pending"] = "pending"
+    """Always `pending`."""
+    job: str | None
+    """Id of its job; null: it is answered in this process, without a queue."""
+    stage: str | None
+    """The last that is known of it, in words; null: nothing."""
+    advice: str
+    """How to get the answer."""
 
 
 class JobPage(Published):

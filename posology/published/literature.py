@@ -81,8 +81,17 @@ class IndexStatus(Published):
     """Readable versions, oldest first; the last is the newest."""
 
 
+class QuoteDifference(Published):
+    """Words of a quote and of a passage that differ; empty where it has none."""
+
+    quote: str
+    """Words of the quote."""
+    passage: str
+    """Words of the passage in their place."""
+
+
 class QuoteCheck(Published):
-    """A quote compared with the text of its passage."""
+    """A quote compared with the text of a passage."""
 
     passage: Source
     """The passage."""
@@ -92,15 +101,34 @@ class QuoteCheck(Published):
     """Whether the passage contains it. Forgiven are marks around it, spaces, kinds of quotation marks and dashes, and
     the case of its first letter."""
     reason: str | None
-    """Why it is not verified: not_found, too_short, cuts_token (begins or ends within a word or number),
-    drops_comparison or drops_negation (leaves out what turns its meaning), unreadable (its sentence was not read whole
-    from the file); null: it is verified."""
+    """Why it is not verified: not_found, differs (a sentence of the passage says nearly the same), too_short, cuts_token
+    (begins or ends within a word or number), drops_comparison or drops_negation (leaves out what turns its meaning),
+    unreadable (its sentence was not read whole from the file); null: it is verified."""
     wording: str | None
-    """The words of the passage; null: not verified."""
+    """The words of the passage, of `differs` its whole sentences; null: neither verified nor near."""
+    differences: tuple[QuoteDifference, ...] = ()
+    """Of `differs`: what differs, in order. Empty: nothing, or only case, spaces and punctuation."""
     start: int | None
-    """First code point of these words in the passage's text; null: not verified."""
+    """First code point of the wording in the passage's text; null: there is none."""
     end: int | None
-    """Code point after the last one; null: not verified."""
+    """Code point after the last one; null: there is none."""
+    page: int | None = None
+    """Page of the file on which the wording begins, counted from 1; null: unknown."""
+    last_page: int | None = None
+    """Page on which it ends; null: unknown."""
+    index: str
+    """Name and version of the index."""
+
+
+class QuoteSearch(Published):
+    """The places of a quote in an index: the output of `posology quote --json` and of `POST /v1/quotes`."""
+
+    quote: str
+    """The quote as it was given."""
+    places: tuple[QuoteCheck, ...]
+    """Passages that contain it, word for word first, then those that nearly do, nearest first; at most 10."""
+    compared: int
+    """Number of passages that were compared: those that share most words with it."""
     index: str
     """Name and version of the index."""
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from posology.text._edges import sentence_at
 from posology.text.figures import figures
+from posology.text.quoting.edges import sentence_at
 from posology.types import Excerpt, Sentence
 
 #: most sentences that one range names: a longer one is no evidence for one statement

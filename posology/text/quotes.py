@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
 
-from posology.text._edges import cuts_token, drops_comparison, drops_negation, sentence_at
+from posology.text.quoting.edges import cuts_token, drops_comparison, drops_negation, sentence_at
 from posology.types import UNREADABLE, Citation, FaultyQuote, QuoteFault
 
 #: A quote of fewer words and numbers than this is no evidence, unless it is a whole sentence.

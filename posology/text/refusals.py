@@ -270,6 +270,7 @@ _FILLER = (
 _UNTOLD = (
     rf"\b{_SOURCE}[^.]{{0,60}}?\b{_NOT} (?:\w+ly )?(?:contain|provide|include|give|offer|have|answer|address)\b"
     rf"[^.]{{0,40}}?\b(?:{_DETAIL}|answers?|question)\b"
+    rf"|\b{_SOURCE}[^.]{{0,60}}?\b{_NOT} (?:\w+ly )?{_TELL} (?:whether|if|how|what|which|why)\b"
 )
 
 

@@ -23,6 +23,11 @@ _CLAUSE = re.compile(r"(?<=[,;:.!?])\s+|\s(?=and\s)")
 #: The last characters by which earlier rounds are found, and how often they may stand in one round; rounds that are no longer a
 #: reply, and their characters at least: a list of single words may have as many rounds.
 _NEEDLE, _WITHIN, _ENDLESS, _LONG = 40, 4, 4, 480
+_ASKING = words("what which who whom whose where when why how")
+_YES_OR_NO = re.compile(
+    r"(?:^|[:;,.?!]\s)\W*(?:do|does|did|is|are|was|were|can|could|should|will|would|has|have|had|may|might|must)\b",
+    re.IGNORECASE,
+)
 _EMPTY = words(
     "the a an that this these those is are was were be been being has have had of for in also and furthermore moreover additionally "
     "overall thus therefore"
@@ -32,6 +37,17 @@ _EMPTY = words(
 def key(text: str) -> tuple[str, ...]:
     """Return what two texts that repeat each other have in common."""
     return tuple(word for one in _TOKEN.findall(text) if (word := one.casefold()) not in _EMPTY)
+
+
+def echoes(reply: str, question: str) -> bool:
+    """Return whether a reply asks the question again: it has its interrogative, and no word that the question lacks.
+
+    A question for yes or no has none: "when" is a conjunction there, and its own words affirm it.
+    """
+    told = key(reply)
+    if _ASKING.isdisjoint(told) or _YES_OR_NO.search(question):
+        return False
+    return set(told) <= set(key(question))
 
 
 def unlooped(text: str) -> str:

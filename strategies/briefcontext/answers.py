@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from posology.text._edges import DOUBTS, NEGATIONS
+from posology.text.quoting.edges import DOUBTS, NEGATIONS
 from posology.types import Conflict, Resolution
 from prompts.reduce import Sourced
 from strategies.briefcontext.conflicts import Opposed, oppose, rule

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from posology.text.refusals import declines
-from posology.text.repeats import once, remark
+from posology.text.repeats import echoes, once, remark
 from posology.types import (
     Answer,
     Citation,
@@ -35,6 +35,7 @@ from strategies.briefcontext.answers import resolved, told
 from strategies.briefcontext.conflicts import judge, oppose, union
 from strategies.briefcontext.findings import NAME, Reading, quoted
 from strategies.citing import state
+from strategies.single_call import ECHO
 from strategies.verdict import verdict_of
 
 #: how the note on partitions that give several answers begins
@@ -76,6 +77,8 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
     if not reply.answerable or not answer:
         reason = answer or "The model gave no answer and no reason."
         return _refuse(reason, read, (*_discarded(reply), *_differing(read)))
+    if echoes(answer, query.text):
+        return _refuse(ECHO, read, _discarded(reply))
     rested = _rested(reply, query.text, answer, read)
     verdict = verdict_of(query, reply.choice, answer)
     if declines(answer, quoted=bool(rested.citations)):

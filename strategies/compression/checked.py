@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from posology.text._edges import DOUBTS, NEGATIONS, drops_negation
 from posology.text._lexicon import words
 from posology.text.figures import lacking, names, uncompared
 from posology.text.quotes import Span, locate
+from posology.text.quoting.edges import DOUBTS, NEGATIONS, drops_negation
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.wording.drugs import is_drug

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from posology.text._edges import DOUBTS, NEGATIONS
+from posology.text.quoting.edges import DOUBTS, NEGATIONS
 from posology.types import Retrieved, Sentence
 
 if TYPE_CHECKING:

@@ -160,6 +160,7 @@ async def test_a_full_queue_is_429_with_the_time_to_wait(redis_url: str, tenant:
     [
         ("get_passage", {"passage": "p:1"}),
         ("verify_quote", {"passage": "p:1", "quote": "so it was"}),
+        ("find_quote", {"quote": "so it was"}),
         ("check_retraction", {"passages": ["p:1"]}),
     ],
 )

@@ -29,7 +29,7 @@ from posology.client import Client
 from posology.errors import BudgetExhausted, InvalidQuery, PassageNotFound, VersionGone
 from posology.index.store import Index
 from posology.published.answers import PassageOutput
-from posology.published.literature import IndexStatus, SearchOutput
+from posology.published.literature import IndexStatus, QuoteSearch, SearchOutput
 from posology.testing import Recorded, Reply, StubProvider, Vectors
 from posology.types import Limits as TenantLimits
 from tests.integration.test_api import problem
@@ -122,6 +122,58 @@ async def test_a_search_is_exported_as_by_the_command(
     assert [item["id"] for item in json.loads(exports["csl"])] == [
         hit["passage"]["id"] for hit in hits
     ]
+
+
+@pytest.mark.parametrize(
+    ("quote", "places", "code"),
+    [
+        (
+            "Aspirin lowered the risk of stroke in adults",
+            # the other passages say the same of gout and asthma
+            [
+                ("t:0", None, []),
+                ("t:1/a b?#é'", "differs", [("stroke", "gout")]),
+                ("t:2", "differs", [("stroke in adults", "asthma")]),
+            ],
+            0,
+        ),
+        (
+            "Aspirin raised the risk of asthma.",
+            [("t:2", "differs", [("raised", "lowered")])],
+            1,
+        ),
+        ("Statins harm nobody at all, ever.", [], 1),
+        ("…", [], 1),
+    ],
+)
+async def test_a_quote_is_found_as_by_the_command(
+    client: httpx2.AsyncClient,
+    given: dict[str, str],
+    quote: str,
+    places: list[tuple[str, str | None, list[tuple[str, str]]]],
+    code: int,
+) -> None:
+    reply = await client.post("/v1/quotes", json={"quote": quote})
+    assert reply.status_code == 200, reply.text
+    found = QuoteSearch.model_validate_json(reply.content)
+    assert [
+        (one.passage.id, one.reason, [(each.quote, each.passage) for each in one.differences])
+        for one in found.places
+    ] == places
+    run = partial(CliRunner().invoke, command, ["quote", quote, "--json"], env=given)
+    printed = await to_thread.run_sync(run)
+    assert (QuoteSearch.model_validate_json(printed.stdout), printed.exit_code) == (found, code)
+
+
+async def test_a_quote_has_words_and_a_bound(client: httpx2.AsyncClient) -> None:
+    for quote, message in (("  ", "the quote is empty"), ("a" * 2_001, "at most 2000")):
+        reply = await client.post("/v1/quotes", json={"quote": quote})
+        assert reply.status_code == 422
+        assert (reply.json()["type"].rpartition(":")[2], reply.json()["field"]) == (
+            "invalid-query",
+            "quote",
+        )
+        assert message in reply.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ COVERED = {
     ("DELETE", "/v1/batches/{batch}"): ITEM,
     ("GET", "/v1/batches/{batch}/rows"): ITEM,
     ("POST", "/v1/search"): SHARED,
+    ("POST", "/v1/quotes"): SHARED,
     ("GET", "/v1/passages/{passage}"): SHARED,
     ("GET", "/v1/index"): SHARED,
     ("POST", "/v1/index/files"): UPLOADED,

@@ -232,6 +232,9 @@ async def _ended(maker: Maker) -> None:
     file = json.dumps({"id": "up:1", "text": "Statins lowered the risk of stroke."})
     kind = "application/octet-stream"
     await maker.send("POST", "/v1/index/files?name=mine.jsonl", content=file, kind=kind)
+    table = {"documents": ["t:0", "t:1"], "preset": "pico"}
+    made = await maker.send("POST", "/v1/tables", json=table)
+    maker.named["table"] = made["id"]
     await maker.over("answered", "parted", "repeated", "failed", "expired")
     said = {"score": 0.5, "comment": "As the trial says."}
     job = maker.named["answered"]

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
-from orchestrator.api.chat.errors import result_of
-from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told
+from orchestrator.api.mcp.desk import WAIT, Answered, Desk, Submitted, Told, pending, submitted
 from orchestrator.library import AsyncPosology
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
 from posology.client import Client
-from posology.published.answers import PassageOutput
+from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
-from posology.published.literature import SearchOutput
+from posology.published.literature import QuoteSearch, SearchOutput
 
 #: seconds until an unfinished job expires, unless the service answers sooner
 DEADLINE = 600.0
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class Question:
+    """A question under way in this process."""
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    #: set at its end
+    over: anyio.Event = field(default_factory=anyio.Event)
+    out: AskOutput | None = None
+    error: Exception | None = None
+
+    async def answer(self, library: AsyncPosology, fields: Mapping[str, Any]) -> None:
+        """Answer it, and keep what became of it."""
+        with self.scope:
+            try:
+                self.out = await library.ask(**fields)
+            except Exception as error:  # noqa: BLE001 - who asked gets it
+                self.error = error
+        self.over.set()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +52,13 @@ class LocalDesk(Desk):
 
     #: is opened here, and closed by who made it
     library: AsyncPosology
+    #: runs questions, also those that a call no longer waits for; ended by who made it
+    group: TaskGroup
+    #: seconds that a call waits for its answer
+    wait: float = WAIT
     opening: anyio.Lock = field(default_factory=anyio.Lock)
+    #: by key, or by everything that a question is asked with
+    questions: dict[str, Question] = field(default_factory=dict)
 
     async def search(self, asked: SearchRequest) -> SearchOutput:
         return await (await self._opened()).search(**_fields(asked))
@@ -39,11 +66,35 @@ class LocalDesk(Desk):
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         return await (await self._opened()).passage(passage, version=version)
 
+    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
+        return await (await self._opened()).find_quote(quote, version=version)
+
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await (await self._opened()).estimate(**_fields(asked))
 
     async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:  # noqa: ARG002 - nothing is a job
-        return Answered(out=await (await self._opened()).ask(**_fields(asked)), job=None)
+        library, fields = await self._opened(), _fields(asked)
+        name = key or json.dumps(fields, sort_keys=True)
+        question = self.questions.get(name)
+        if began := question is None:
+            question = self.questions[name] = Question()
+            self.group.start_soon(question.answer, library, fields)
+        try:
+            with anyio.move_on_after(self.wait):
+                await question.over.wait()
+        except anyio.get_cancelled_exc_class():
+            if began:
+                question.scope.cancel()
+                self.questions.pop(name, None)
+            raise
+        if not question.over.is_set():
+            return Answered(out=pending(None, None), job=None)
+        # the next call asks anew
+        self.questions.pop(name, None)
+        if question.error is not None:
+            raise question.error
+        assert question.out is not None
+        return Answered(out=question.out, job=None)
 
     async def _opened(self) -> AsyncPosology:
         async with self.opening:
@@ -57,6 +108,8 @@ class RemoteDesk(Desk):
     """Asks a service, with the key or the name of a tenant."""
 
     client: Client
+    #: seconds that a call waits for its answer
+    wait: float = WAIT
 
     async def search(self, asked: SearchRequest) -> SearchOutput:
         return await self.client.search(**_fields(asked))
@@ -64,22 +117,28 @@ class RemoteDesk(Desk):
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
         return await self.client.passage(passage, version=version)
 
+    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
+        return await self.client.find_quote(quote, version=version)
+
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await self.client.estimate(_fields(asked))
 
     async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:
-        client = self.client
-        found = await client.submit(_fields(asked) | {"deadline_seconds": DEADLINE}, key=key)
-        submitted = Submitted(
-            id=found.id,
-            # a job of the caller's key may be of an earlier call
-            created=key is None,
-            events=client.events,
-            get=client.get,
-            cancel=client.cancel,
-        )
-        ended = await submitted.ended(told, seconds=DEADLINE)
-        return Answered(out=result_of(ended), job=ended.id)
+        client, fields = self.client, _fields(asked)
+
+        async def submit(key: str) -> Submitted:
+            asked_for = fields | {"deadline_seconds": DEADLINE}
+            job, created = await client.submit_or_find(asked_for, key=key)
+            return Submitted(
+                id=job.id,
+                created=created,
+                events=client.events,
+                get=client.get,
+                cancel=client.cancel,
+            )
+
+        found = await submitted(submit, key=key, asked=json.dumps(fields, sort_keys=True))
+        return await found.answered(told, seconds=self.wait)
 
 
 def _fields(asked: BaseModel) -> dict[str, Any]:

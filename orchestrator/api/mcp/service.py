@@ -10,17 +10,16 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
-from orchestrator.api.chat.errors import result_of
 from orchestrator.api.context import Context
-from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told
+from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told, submitted
 from orchestrator.jobs.rows import Row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.passages import search_output
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
-from orchestrator.retrieval import read_passage
+from orchestrator.retrieval import find_quote, read_passage
 from posology.published.answers import PassageOutput
 from posology.published.estimates import EstimateOutput
-from posology.published.literature import SearchOutput
+from posology.published.literature import QuoteSearch, SearchOutput
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +43,10 @@ class ServiceDesk(Desk):
         index = await self.api.literature().index()
         return await to_thread.run_sync(read_passage, index, passage, version)
 
+    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
+        index = await self.api.literature().index()
+        return await to_thread.run_sync(find_quote, index, quote, version)
+
     def reading(self) -> AbstractAsyncContextManager[None]:
         return self.api.reads.of(self.tenant)
 
@@ -56,21 +59,24 @@ class ServiceDesk(Desk):
         return await self.api.estimating()([row], standing, whole=True)
 
     async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:
-        jobs, seconds = self.api.jobs(), self.api.limits.completion
+        jobs = self.api.jobs()
         job = await to_thread.run_sync(self._job, asked)
-        async with self.api.waits.of(self.tenant):
+
+        async def submit(key: str) -> Submitted:
             # a job whose id is lost could not be cancelled
             with anyio.CancelScope(shield=True):
-                found = await jobs.submit(job, tenant=self.tenant, key=key)
-            submitted = Submitted(
-                id=found.job,
-                created=found.created,
+                made = await jobs.submit(job, tenant=self.tenant, key=key)
+            return Submitted(
+                id=made.job,
+                created=made.created,
                 events=partial(jobs.events, tenant=self.tenant),
                 get=partial(jobs.get, tenant=self.tenant),
                 cancel=partial(jobs.cancel, tenant=self.tenant),
             )
-            ended = await submitted.ended(told, seconds=seconds)
-        return Answered(out=result_of(ended), job=ended.id)
+
+        async with self.api.waits.of(self.tenant):
+            question = await submitted(submit, key=key, asked=job.model_dump_json())
+            return await question.answered(told, seconds=self.api.limits.tool)
 
     def _job(self, asked: AskRequest) -> JobRequest:
         settings = self.api.settings

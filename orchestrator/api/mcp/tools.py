@@ -5,25 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
 from anyio import to_thread
 from mcp_types import Tool, ToolAnnotations
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from orchestrator.api.mcp.desk import Desk, Told
 from orchestrator.jobs.store import MAX_KEY
-from orchestrator.question.request import MAX_VERSION, AskRequest, SearchRequest
-from orchestrator.question.sent import Text, invalid_field
+from orchestrator.question.passages import quote_check
+from orchestrator.question.request import AskRequest, SearchRequest
+from orchestrator.question.sent import MAX_VERSION, QuoteRequest, Text, invalid_field
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
 from posology.errors import PassageNotFound
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.base import Described, Published, parse_strictly
 from posology.published.estimates import EstimateOutput
-from posology.published.literature import ArticleStanding, QuoteCheck, SearchOutput, Standings
-from posology.text.quotes import DropReason, Span, locate
+from posology.published.jobs import AskPending
+from posology.published.literature import (
+    ArticleStanding,
+    QuoteCheck,
+    QuoteSearch,
+    SearchOutput,
+    Standings,
+)
 
 #: maximum characters of a passage's id
 MAX_ID = 1_000
@@ -40,7 +48,8 @@ class AskArguments(AskRequest):
     """A question and how to answer it."""
 
     idempotency_key: Annotated[Text, Field(min_length=1, max_length=MAX_KEY)] | None = None
-    """Idempotency key of your choice: the same key and question give the same job, which is paid for once. Default: none."""
+    """Idempotency key of your choice: the same key and question give the same job, which is paid for once. Default: the same
+    arguments give the same job until 10 minutes after its answer."""
 
 
 class PassageArguments(Described):
@@ -89,7 +98,8 @@ class Offer:
     title: str
     description: str
     takes: type[BaseModel]
-    gives: type[Published]
+    #: form of its results, or a union of them
+    gives: Any
     work: Work
     #: whether it spends nothing and leaves nothing
     reads: bool = True
@@ -101,7 +111,9 @@ class Offer:
             title=self.title,
             description=self.description,
             input_schema=self.takes.model_json_schema(),
-            output_schema=self.gives.model_json_schema(mode="serialization"),
+            # the protocol wants the type of a union, too
+            output_schema={"type": "object"}
+            | TypeAdapter[Any](self.gives).json_schema(mode="serialization"),
             annotations=ToolAnnotations(
                 read_only_hint=self.reads,
                 destructive_hint=False,
@@ -139,38 +151,23 @@ async def _estimate(desk: Desk, asked: AskRequest, _: Told) -> Done:
 
 async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
     found = await desk.ask(asked, key=asked.idempotency_key, told=told)
-    return Done(out=found.out, text=answer_as_text(found.out), job=found.job)
+    out = found.out
+    if isinstance(out, AskPending):
+        known = f"{out.stage} " if out.stage else ""
+        return Done(out=out, text=f"{known}{out.advice}", job=found.job)
+    return Done(out=out, text=answer_as_text(out), job=found.job)
 
 
 async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
     async with desk.reading():
         output = await desk.passage(asked.passage, asked.version)
-        place = await to_thread.run_sync(_located, asked.quote, output.text)
-    span = place if isinstance(place, Span) else None
-    return _as_data(
-        QuoteCheck(
-            passage=output.passage,
-            quote=asked.quote,
-            verified=span is not None,
-            reason=None if isinstance(place, Span) else place.value,
-            wording=None if span is None else output.text[span.start : span.end],
-            start=None if span is None else span.start,
-            end=None if span is None else span.end,
-            index=output.index,
-        )
-    )
+        check = partial(quote_check, asked.quote, output.passage, output.text, index=output.index)
+        return _as_data(await to_thread.run_sync(check))
 
 
-def _located(quote: str, text: str) -> Span | DropReason:
-    """Find a quote, or else what of it is seen: models are shown texts without the rest."""
-    exact = locate(quote, text)
-    if exact is not DropReason.NOT_FOUND:
-        return exact
-    kept = [at for at, letter in enumerate(text) if safe(letter)]
-    place = locate(safe(quote), "".join(safe(text[at]) for at in kept))
-    if not isinstance(place, Span):
-        return place
-    return Span(start=kept[place.start], end=kept[place.end - 1] + 1)
+async def _found(desk: Desk, asked: QuoteRequest, _: Told) -> Done:
+    async with desk.reading():
+        return _as_data(await desk.find_quote(asked.quote, asked.index_version))
 
 
 async def _standing(desk: Desk, asked: StandingArguments, _: Told) -> Done:
@@ -231,9 +228,10 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
             description="Answer a medical question from the index, or refuse. Every quote is checked word for word "
             "against its passage; contradictions and retractions are reported. The question must stand alone: there is "
             "no conversation. It may call paid language models within the tenant's budget and takes seconds to minutes; "
-            "set max_cost_usd to bound the cost, and call estimate to know it before.",
+            "set max_cost_usd to bound the cost, and call estimate to know it before. After 45 seconds it returns the status "
+            "pending: then call it again with the same arguments, and it goes on with the same question.",
             takes=AskArguments,
-            gives=AskOutput,
+            gives=AskOutput | AskPending,
             work=_ask,
             reads=False,
         ),
@@ -247,11 +245,20 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
         "verify_quote": Offer(
             title="Verify a quote",
             description="Check whether a passage contains a quote word for word, and whether the quote leaves out a "
-            "negation, a comparison or part of a number. Use it before you quote an article. `passage` of the result "
+            "negation, a comparison or part of a number; if it differs, which words do. Use it before you quote an article. `passage` of the result "
             "says whether the article was retracted.",
             takes=QuoteArguments,
             gives=QuoteCheck,
             work=_quote,
+        ),
+        "find_quote": Offer(
+            title="Find a quote",
+            description="Find which passages of the whole index contain a sentence word for word, or nearly: then the "
+            "result says which words differ. Use it when you have a quote and do not know its article, or verify_quote "
+            "did not find it. No place means that none of the passages that share most words with it has it.",
+            takes=QuoteRequest,
+            gives=QuoteSearch,
+            work=_found,
         ),
         "check_retraction": Offer(
             title="Check for retractions",

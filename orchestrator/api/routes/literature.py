@@ -14,14 +14,15 @@ from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import Accept, Exported, answered, export_of
 from orchestrator.question.passages import search_output
-from orchestrator.question.request import MAX_VERSION, SearchRequest
+from orchestrator.question.request import SearchRequest
+from orchestrator.question.sent import MAX_VERSION, QuoteRequest
 from orchestrator.rendering.exports import export_search
 from orchestrator.rendering.kinds import MEDIA
-from orchestrator.retrieval import read_passage
+from orchestrator.retrieval import find_quote, read_passage
 from posology import errors
 from posology.index.store import Index
 from posology.published.answers import PassageOutput
-from posology.published.literature import IndexStatus, IndexVersion, SearchOutput
+from posology.published.literature import IndexStatus, IndexVersion, QuoteSearch, SearchOutput
 
 router = APIRouter(prefix="/v1", tags=["literature"])
 
@@ -170,6 +171,62 @@ async def passage(
     async with api.reads.of(tenant):
         index = await api.literature().index()
         return answered(await to_thread.run_sync(read_passage, index, passage, version))
+
+
+@router.post(
+    "/quotes",
+    operation_id="findQuote",
+    summary="Find a quote in the index",
+    response_model=QuoteSearch,
+    responses={
+        200: shows(
+            "The passages that contain the quote or nearly do.",
+            {
+                "quote": "Aspirin reduced the risk of pre-eclampsia.",
+                "places": [
+                    {
+                        "passage": _SOURCE,
+                        "quote": "Aspirin reduced the risk of pre-eclampsia.",
+                        "verified": False,
+                        "reason": "differs",
+                        "wording": "Aspirin reduced the risk of preeclampsia.",
+                        "differences": [{"quote": "pre-eclampsia", "passage": "preeclampsia"}],
+                        "start": 0,
+                        "end": 41,
+                        "page": None,
+                        "last_page": None,
+                        "index": "index@17",
+                    }
+                ],
+                "compared": 50,
+                "index": "index@17",
+            },
+        ),
+        **fails(
+            400,
+            413,
+            415,
+            429,
+            _GONE,
+            errors.InvalidQuery(
+                "the quote is empty: give a sentence or a part of one", field="quote"
+            ),
+        ),
+    },
+    openapi_extra=examples.takes(
+        QuoteRequest, {"quote": "Aspirin reduced the risk of pre-eclampsia."}
+    ),
+)
+async def quotes(request: Request, api: Posology, tenant: Tenant) -> Response:
+    """Return where the index has a sentence, word for word or nearly, and which words differ. No model is called."""
+    literature = api.literature()
+    literature.require()
+    asked = await read_json(request, QuoteRequest, limit=api.limits.job_bytes)
+    async with api.reads.of(tenant):
+        index = await literature.index()
+        return answered(
+            await to_thread.run_sync(find_quote, index, asked.quote, asked.index_version)
+        )
 
 
 @router.get(

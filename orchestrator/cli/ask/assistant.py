@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from anyio import to_thread
+from anyio import create_task_group, to_thread
 
 from orchestrator.cli.common import IndexOption, errors, run
 from orchestrator.settings import Settings, load_settings
@@ -76,5 +76,7 @@ async def _desk(
         await to_thread.run_sync(Index.open, index_place(settings, index))
         library = AsyncPosology(index)
         stack.push_async_callback(library.aclose)
-        return LocalDesk(library=library)
+        group = await stack.enter_async_context(create_task_group())
+        stack.callback(group.cancel_scope.cancel)
+        return LocalDesk(library=library, group=group)
     return RemoteDesk(client=await stack.enter_async_context(client))

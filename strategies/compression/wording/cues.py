@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from enum import IntFlag
 
-from posology.text._edges import DOUBTS, NEGATIONS
 from posology.text._lexicon import words
+from posology.text.quoting.edges import DOUBTS, NEGATIONS
 from strategies.compression.wording.drugs import is_drug
 
 

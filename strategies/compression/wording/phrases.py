@@ -7,7 +7,7 @@ unit, comparison and range, and a negation with what it negates, regardless of l
 
 A clause ends at a comma, semicolon or colon, at brackets and dashes, and before conjunctions that begin a clause;
 but not where the next clause could be read without a negation that governs it
-(:func:`posology.text._edges.drops_negation`).
+(:func:`posology.text.quoting.edges.drops_negation`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from posology.text._edges import GOVERNING_REACH, NEGATION_REACH, drops_negation
 from posology.text.figures import figures
+from posology.text.quoting.edges import GOVERNING_REACH, NEGATION_REACH, drops_negation
 from posology.types import Sentence
 from strategies.compression.wording.cues import Cue, cue
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from posology.text._edges import drops_negation
+from posology.text.quoting.edges import drops_negation
 from posology.text.sentences import split
 from strategies.compression.wording.cues import Cue, cue
 from strategies.compression.wording.phrases import MOST_WORDS, Segments, segment

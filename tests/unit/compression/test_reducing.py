@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.text._edges import drops_negation
+from posology.text.quoting.edges import drops_negation
 from posology.types import Passage, Phrases, Retrieved, Sentence
 from strategies.compression.reduction import GAP, Nothing, SelfInformation
 from tests.support.compression import WRITTEN, compressible, contexts, medical
@@ -235,7 +235,7 @@ def test_passages_with_phrases_are_reduced_beside_one_without() -> None:
 @settings(deadline=None)
 @given(text=medical, share=st.sampled_from((0.1, 0.2, 0.4, 0.7)))
 def test_no_fragment_is_shown_without_a_negation_before_it(text: str, share: float) -> None:
-    """What a quote may not leave out (:mod:`posology.text._edges`), a reader is shown."""
+    """What a quote may not leave out (:mod:`posology.text.quoting.edges`), a reader is shown."""
     passage = one(text)
     spans = reduced(passage, share)
     for span in spans:

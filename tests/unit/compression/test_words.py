@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.text._edges import drops_negation
+from posology.text.quoting.edges import drops_negation
 from posology.text.sentences import split
 from posology.types import Sentence
 from strategies.compression.wording.words import Words, choose, spans

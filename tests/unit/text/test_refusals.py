@@ -81,6 +81,12 @@ def test_a_megabyte_of_one_phrase_is_judged(unit: str) -> None:
             "The text does not directly answer the question. It covers doses, but does not compare them.",
             True,
         ),
+        (
+            "The passage does not address whether low back pain is influenced by thoughts of it.",
+            True,
+        ),
+        ("The abstracts do not explicitly state how many needles are best.", True),
+        ("The trial did not show whether aspirin helps.", False),
         ("No studies in the passages show a benefit.", False),
         ("The trial did not provide evidence that aspirin helps.", False),
         ("The passages do not answer the question directly, but aspirin lowered mortality.", False),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.text.repeats import endless, once, unlooped
+from posology.text.repeats import echoes, endless, once, unlooped
 from tests.support.growth import MOST, growth
 
 CLAUSE = "aspirin reduces the risk of preeclampsia"
@@ -61,6 +61,31 @@ def test_repetitions_are_left_out(text: str, short: str | None) -> None:
 )
 def test_a_reply_without_an_end_is_known_while_it_is_written(text: str, found: bool) -> None:
     assert endless(text) is found
+
+
+@pytest.mark.parametrize(
+    ("reply", "question", "again"),
+    [
+        ("what", "Hobson argued that imperialism was an international what?", True),
+        (
+            "Some people describe what as imperialism.",
+            "Some people describe what as imperialism?",
+            True,
+        ),
+        ("What drug lowers the risk of stroke?", "Which drug lowers the risk of stroke?", False),
+        # answers with words of the question alone
+        ("Plasma fibrinogen is raised.", "Is plasma fibrinogen raised or lowered?", False),
+        ("Yes, aspirin lowers the risk.", "Does aspirin lower the risk, and when?", False),
+        (
+            "Symptoms matter when a trial is considered",
+            "Trials: do symptoms matter when a trial is considered?",
+            False,
+        ),
+        ("", "What lowers the risk?", False),
+    ],
+)
+def test_a_question_that_is_asked_again(reply: str, question: str, again: bool) -> None:
+    assert echoes(reply, question) is again
 
 
 @given(st.text(max_size=200))
