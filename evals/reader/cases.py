@@ -20,7 +20,6 @@ from posology.index.embedders import load
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage
 from training.gold import rows
-from training.judge.cases import WRITTEN
 from training.pruner_articles import ARTICLES, FORMS, PROMPTS
 from training.pruner_cases import (
     POOL,
