@@ -317,7 +317,11 @@ async def _record(args: argparse.Namespace) -> None:
                 for one in row["calls"]
             ],
         }
-        found["outcome"] = await recorded.outcome(found, known)
+        try:
+            found["outcome"] = await recorded.outcome(found, known)
+        except recorded.NotRecorded:
+            # what is read as a refusal by now was an answer then, and the next call was not made
+            continue
         made[key_of(row)] = found
     lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made.values())
     path.write_text(lines, encoding="utf-8")
