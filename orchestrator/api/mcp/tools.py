@@ -15,11 +15,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from orchestrator.api.mcp.desk import Desk, Told
 from orchestrator.jobs.store import MAX_KEY
-from orchestrator.question.passages import quote_check
 from orchestrator.question.request import AskRequest, SearchRequest
 from orchestrator.question.sent import MAX_VERSION, QuoteRequest, Text, invalid_field
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
+from orchestrator.retrieval import quote_check
 from posology.errors import PassageNotFound
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.base import Described, Published, parse_strictly
