@@ -24,10 +24,10 @@ from orchestrator.models import Models
 from orchestrator.retrieval import make_retriever
 from orchestrator.settings import load_settings
 from posology.corpus import sample
-from posology.follow_ups import continued, stands_alone
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
+from posology.text.follow_ups import continued, stands_alone
 from training.gold import DATA, rows
 
 FILE = Path(__file__).parent / "data" / "follow_ups.jsonl"

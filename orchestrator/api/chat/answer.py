@@ -30,12 +30,12 @@ _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 def message(out: AskOutput, *, completed: str | None = None) -> ChatMessage:
     """Return an answer or a refusal as a message.
 
+    Each citation links to its article and has an annotation, which counts code points of the message. Text of models and of
+    the literature is escaped: no markup of theirs has an effect.
+
     Args:
         out: the answer or refusal.
         completed: the question that was asked where earlier ones complete it, which is shown; ``None``: it is as it was sent.
-
-    Each citation links to its article and has an annotation, which counts code points of the message. Text of models and of
-    the literature is escaped: no markup of theirs has an effect.
     """
     shown = [] if completed is None else [f"*Asked as: {_plain(completed)}*", ""]
     text = "\n".join([*shown, *_lines(out)]).strip()

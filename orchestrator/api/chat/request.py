@@ -14,8 +14,8 @@ from orchestrator.question.request import AskRequest, JobRequest
 from orchestrator.question.sent import invalid_field
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery
-from posology.follow_ups import continued
 from posology.published.base import Described, parse_strictly
+from posology.text.follow_ups import continued
 
 M = TypeVar("M", bound=AskRequest)
 

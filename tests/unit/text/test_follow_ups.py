@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from posology.follow_ups import continued, stands_alone
 from posology.query import MAX_QUESTION
+from posology.text.follow_ups import continued, stands_alone
 
 FIRST = "Does low-dose aspirin prevent pre-eclampsia?"
-PAIRS = Path(__file__).parents[2] / "evals" / "data" / "follow_ups.jsonl"
+PAIRS = Path(__file__).parents[3] / "evals" / "data" / "follow_ups.jsonl"
 
 
 @pytest.mark.parametrize(
