@@ -245,8 +245,8 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
         "verify_quote": Offer(
             title="Verify a quote",
             description="Check whether a passage contains a quote word for word, and whether the quote leaves out a "
-            "negation, a comparison or part of a number; if it differs, which words do. Use it before you quote an article. `passage` of the result "
-            "says whether the article was retracted.",
+            "negation, a comparison or part of a number; if it differs, which words do. Use it before you quote an "
+            "article. `passage` of the result says whether the article was retracted.",
             takes=QuoteArguments,
             gives=QuoteCheck,
             work=_quote,
