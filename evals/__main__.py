@@ -25,6 +25,7 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment(name="refusals", data=False),
+    Experiment(name="follow_ups", data=False),
     Experiment(name="simulation", data=False),
     Experiment(name="load.fanout", data=False),
     Experiment(name="load.throughput", data=False),

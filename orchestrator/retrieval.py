@@ -10,7 +10,8 @@ from anyio import to_thread
 
 from orchestrator.models import Models
 from orchestrator.question.embedding import remembering
-from orchestrator.question.passages import passage_output, quote_check
+from orchestrator.question.passages import passage_output
+from orchestrator.rendering.words import safe
 from orchestrator.settings import Settings
 from posology.errors import BadFile, ConfigurationError, InvalidQuery, PassageNotFound
 from posology.hub import require
@@ -19,9 +20,11 @@ from posology.index.search.expansion import Abbreviations, Expander, Headings, S
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.published.answers import PassageOutput, Source
-from posology.published.literature import QuoteCheck, QuoteSearch
+from posology.published.literature import QuoteCheck, QuoteDifference, QuoteSearch
 from posology.seams import Reranker, TokenCodec
-from posology.text.quotes import DropReason
+from posology.text.quotes import DropReason, Span, locate
+from posology.text.quoting.nearly import nearest
+from posology.types import Pages
 
 
 async def make_retriever(
@@ -227,3 +230,53 @@ def _nearness(check: QuoteCheck) -> tuple[bool, bool, int]:
     """Return what orders the places of a quote: verified, then word for word but cut, then by how much differs."""
     changed = sum(len(one.quote) + len(one.passage) for one in check.differences)
     return not check.verified, check.reason == "differs", changed
+
+
+def quote_check(
+    quote: str, source: Source, text: str, *, index: str, pages: Pages | None = None
+) -> QuoteCheck:
+    """Compare a quote with a passage. Blocking.
+
+    Args:
+        quote: the quote.
+        source: the passage.
+        text: its text.
+        index: name and version of its index.
+        pages: places of its pages; ``None``: unknown.
+    """
+    place = _located(quote, text)
+    span, reason = (place, None) if isinstance(place, Span) else (None, place.value)
+    differences: tuple[QuoteDifference, ...] = ()
+    if place is DropReason.NOT_FOUND and (near := nearest(quote, text)) is not None:
+        span, reason = near.span, "differs"
+        differences = tuple(
+            QuoteDifference(quote=one.quote, passage=one.text) for one in near.differences
+        )
+    first, last = (None, None)
+    if span is not None and pages is not None:
+        first, last = pages.span(span.start, span.end)
+    return QuoteCheck(
+        passage=source,
+        quote=quote,
+        verified=isinstance(place, Span),
+        reason=reason,
+        wording=None if span is None else text[span.start : span.end],
+        differences=differences,
+        start=None if span is None else span.start,
+        end=None if span is None else span.end,
+        page=first,
+        last_page=last,
+        index=index,
+    )
+
+
+def _located(quote: str, text: str) -> Span | DropReason:
+    """Find a quote, or else what of it is seen: models and people are shown texts without the rest."""
+    exact = locate(quote, text)
+    if exact is not DropReason.NOT_FOUND:
+        return exact
+    kept = [at for at, letter in enumerate(text) if safe(letter)]
+    place = locate(safe(quote), "".join(safe(text[at]) for at in kept))
+    if not isinstance(place, Span):
+        return place
+    return Span(start=kept[place.start], end=kept[place.end - 1] + 1)

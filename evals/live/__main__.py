@@ -19,6 +19,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -317,8 +318,10 @@ async def _record(args: argparse.Namespace) -> None:
                 for one in row["calls"]
             ],
         }
-        found["outcome"] = await recorded.outcome(found, known)
-        made[key_of(row)] = found
+        # what is read as a refusal by now may have been an answer then, and the next call was not made
+        with suppress(recorded.NotRecorded):
+            found["outcome"] = await recorded.outcome(found, known)
+            made[key_of(row)] = found
     lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made.values())
     path.write_text(lines, encoding="utf-8")
     print(f"{len(made)} questions in {path}")

@@ -5,12 +5,9 @@ from __future__ import annotations
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.rendering.words import safe
 from posology.published.answers import Also, PassageOutput, Ranked, SentenceOutput, Source
-from posology.published.literature import Found, QuoteCheck, QuoteDifference, SearchOutput
-from posology.text.quotes import DropReason, Span, locate
-from posology.text.quoting.nearly import nearest as nearest_to
-from posology.types import Pages, Retrieval, Retrieved
+from posology.published.literature import Found, SearchOutput
+from posology.types import Retrieval, Retrieved
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,56 +87,6 @@ def passage_output(retrieved: Retrieved, *, index: str) -> PassageOutput:
             for sentence, role in zip(retrieved.sentences, roles, strict=True)
         ),
     )
-
-
-def quote_check(
-    quote: str, source: Source, text: str, *, index: str, pages: Pages | None = None
-) -> QuoteCheck:
-    """Compare a quote with a passage. Blocking.
-
-    Args:
-        quote: the quote.
-        source: the passage.
-        text: its text.
-        index: name and version of its index.
-        pages: places of its pages; ``None``: unknown.
-    """
-    place = _located(quote, text)
-    span, reason = (place, None) if isinstance(place, Span) else (None, place.value)
-    differences: tuple[QuoteDifference, ...] = ()
-    if place is DropReason.NOT_FOUND and (near := nearest_to(quote, text)) is not None:
-        span, reason = near.span, "differs"
-        differences = tuple(
-            QuoteDifference(quote=one.quote, passage=one.text) for one in near.differences
-        )
-    first, last = (None, None)
-    if span is not None and pages is not None:
-        first, last = pages.span(span.start, span.end)
-    return QuoteCheck(
-        passage=source,
-        quote=quote,
-        verified=isinstance(place, Span),
-        reason=reason,
-        wording=None if span is None else text[span.start : span.end],
-        differences=differences,
-        start=None if span is None else span.start,
-        end=None if span is None else span.end,
-        page=first,
-        last_page=last,
-        index=index,
-    )
-
-
-def _located(quote: str, text: str) -> Span | DropReason:
-    """Find a quote, or else what of it is seen: models and people are shown texts without the rest."""
-    exact = locate(quote, text)
-    if exact is not DropReason.NOT_FOUND:
-        return exact
-    kept = [at for at, letter in enumerate(text) if safe(letter)]
-    place = locate(safe(quote), "".join(safe(text[at]) for at in kept))
-    if not isinstance(place, Span):
-        return place
-    return Span(start=kept[place.start], end=kept[place.end - 1] + 1)
 
 
 def ranked(retrieval: Retrieval) -> tuple[Ranked, ...]:

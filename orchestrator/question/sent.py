@@ -16,7 +16,7 @@ from posology.published.base import Described
 #: maximum length of a model's name, characters; the name becomes a label of metrics
 MAX_MODEL = 200
 #: maximum characters of a quote that is looked for in the whole index
-MAX_QUOTE = 2_000
+MAX_SOUGHT = 2_000
 #: maximum number of an index version
 MAX_VERSION = 2**53
 #: characters of an unknown field's name that an error repeats
@@ -118,7 +118,7 @@ class Sent(Described):
 class QuoteRequest(Sent):
     """A quote to find in the index."""
 
-    quote: Annotated[Text, Field(max_length=MAX_QUOTE)]
+    quote: Annotated[Text, Field(max_length=MAX_SOUGHT)]
     """The quote, a sentence or a few, at most 2000 characters."""
     index_version: int | None = Field(default=None, ge=1, le=MAX_VERSION)
     """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""

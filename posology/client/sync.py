@@ -101,6 +101,19 @@ class SyncClient:
         """See :meth:`Client.submit`."""
         return self._run(lambda: self._client.submit(question, key=key, wait=wait, **request))
 
+    def submit_or_find(
+        self,
+        question: str | Mapping[str, Any],
+        *,
+        key: str | None,
+        wait: float = 0.0,
+        **request: Any,
+    ) -> tuple[JobOutput, bool]:
+        """See :meth:`Client.submit_or_find`."""
+        return self._run(
+            lambda: self._client.submit_or_find(question, key=key, wait=wait, **request)
+        )
+
     def ask(
         self, question: str | Mapping[str, Any], *, key: str | None = None, **request: Any
     ) -> AskOutput:

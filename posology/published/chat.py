@@ -170,7 +170,9 @@ class ChatOutcome(Published):
     usage_complete: bool
     """Whether every attempt's usage is known."""
     ignored: tuple[str, ...]
-    """Fields of the request that have no effect here. `messages`: all but the last one of the user."""
+    """Fields of the request that have no effect here. `messages`: those that were not read."""
+    question: str | None = None
+    """Question that was asked, where the user's earlier ones complete the last; null: as it was sent."""
 
 
 class ChatCompletion(Published):

@@ -144,6 +144,10 @@ _DECLINES = "|".join(
             r"evaluate|assess|investigate|explore|cover)\b"
         ),
         (
+            r"^(?:does|do|did) not (?:\w+ly )?(?:provide|contain|include|give|offer) (?:any |enough |direct |specific )*"
+            rf"(?:{_DETAIL}|answers?)\b"
+        ),
+        (
             rf"\b{_SOURCE} (?:\w+ly )?(?:contain|provide|offer|give|have|hold|include|present|"
             r"make)s? (?:no|little|nothing|insufficient)\b(?! (?:evidence|support) (?:that|for|of))"
         ),
@@ -260,7 +264,8 @@ _FILLER = (
     r"other|others|remaining|last)(?: \w+)?|(?:one|both|some|two|three) (?:\w+ )?(?:passages?|"
     r"abstracts?)?)[\d, and–-]*\s*"
     r"(?:only |all |mainly |mostly |instead |rather |primarily |briefly |do |does )?"
-    r"(?:discuss|focus|describe|mention|cover|address|concern|talk|deal|relate|refer|pertain|"
+    r"(?:discuss|focus|describe|mention|cover|address|concern|talk|deal|relate|refer|pertain|compare|examine|evaluate|assess|"
+    r"investigate|explore|"
     r"(?:is|are) (?:about|on|all about|only about|limited)|contain|include)"
     r"(?:e?s)?\b(?! that\b))"
 )

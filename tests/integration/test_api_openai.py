@@ -190,8 +190,38 @@ async def test_an_answer_is_a_completion_with_its_citations(one: Chat, client: A
     extra: Any = found.to_dict()["posology"]
     assert (extra["job"], extra["status"], extra["charged_usd"]) == (job.id, "answered", "0")
     assert extra["ignored"] == ["messages", "temperature"]
+    assert extra["question"] is None
     assert found.usage is not None
     assert found.usage.total_tokens == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_question_that_continues_one_is_asked_with_it(
+    one: Chat, client: AsyncOpenAI, stream: bool
+) -> None:
+    turns: Any = [
+        *ASKED,
+        {"role": "assistant", "content": "It does."},
+        {"role": "user", "content": "And in <b>twins</b>?"},
+    ]
+
+    async def reply() -> tuple[str, Any]:
+        found: Any = await client.chat.completions.create(
+            model="posology", messages=turns, stream=stream
+        )
+        if not stream:
+            return found.choices[0].message.content, found.to_dict()["posology"]
+        chunks = [chunk async for chunk in found]
+        text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+        return text, chunks[-1].to_dict()["posology"]
+
+    text, outcome = await while_working(one, ANSWER, reply)
+    job = await one.job()
+    assert job.question == outcome["question"] == f"{QUESTION} And in <b>twins</b>?"
+    assert outcome["ignored"] == ["messages"], "the assistant's turn is not read"
+    assert text.startswith(f"*Asked as: {QUESTION} And in ")
+    assert "<b>" not in text
+    assert "Aspirin reduced it. [[1]]" in text
 
 
 async def test_a_refusal_is_an_answer(one: Chat, client: AsyncOpenAI) -> None:

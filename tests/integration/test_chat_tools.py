@@ -83,7 +83,7 @@ async def test_a_model_is_a_way_to_answer_and_a_chat_goes_on(
         assert status == 0, text
         assert text.count("Aspirin reduced it.") == 2
         asked = [await one.store.get(job, tenant=tenant) for job in reversed(await one.jobs())]
-        # the last message alone is the question
+        # the last message continues the one before
         assert [(job.question, job.request["strategy"]) for job in asked] == [
-            (QUESTION, "direct"), ("Does it harm?", "direct"),
+            (QUESTION, "direct"), (f"{QUESTION} Does it harm?", "direct"),
         ]  # fmt: skip

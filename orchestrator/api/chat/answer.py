@@ -27,13 +27,18 @@ _LINK = re.compile(r"\\.|\[(?:\[\d+\]|(?:[^\[\]\\]|\\.)*)\]\(<([^<>\s]+)>\)", re
 _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 
 
-def message(out: AskOutput) -> ChatMessage:
+def message(out: AskOutput, *, completed: str | None = None) -> ChatMessage:
     """Return an answer or a refusal as a message.
 
     Each citation links to its article and has an annotation, which counts code points of the message. Text of models and of
     the literature is escaped: no markup of theirs has an effect.
+
+    Args:
+        out: the answer or refusal.
+        completed: the question that was asked where earlier ones complete it, which is shown; ``None``: it is as it was sent.
     """
-    text = "\n".join(_lines(out)).strip()
+    shown = [] if completed is None else [f"*Asked as: {_plain(completed)}*", ""]
+    text = "\n".join([*shown, *_lines(out)]).strip()
     titles = {address: one.title for one in _sources(out) if (address := link(one))}
     annotations = tuple(
         ChatAnnotation(
@@ -61,13 +66,16 @@ def usage(used: Usage) -> ChatUsage:
     )
 
 
-def outcome_of(job: JobOutput, out: AskOutput, ignored: tuple[str, ...]) -> ChatOutcome:
+def outcome_of(
+    job: JobOutput, out: AskOutput, ignored: tuple[str, ...], completed: str | None
+) -> ChatOutcome:
     """Return outcome, cost and versions, which OpenAI's form lacks.
 
     Args:
         job: the job.
         out: its result.
         ignored: fields of the request without effect.
+        completed: the question that was asked where earlier ones complete it.
     """
     return ChatOutcome(
         job=job.id,
@@ -80,6 +88,7 @@ def outcome_of(job: JobOutput, out: AskOutput, ignored: tuple[str, ...]) -> Chat
         charged_usd=job.spending.charged_usd,
         usage_complete=job.spending.usage_complete,
         ignored=ignored,
+        question=completed,
     )
 
 

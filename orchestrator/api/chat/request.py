@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -15,6 +15,7 @@ from orchestrator.question.sent import invalid_field
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery
 from posology.published.base import Described, parse_strictly
+from posology.text.follow_ups import continued
 
 M = TypeVar("M", bound=AskRequest)
 
@@ -74,7 +75,7 @@ class ChatStreaming(Described):
 
 
 class ChatRequest(Described):
-    """A chat completion's request. The last message of the user is the question, and must stand alone.
+    """A chat completion's request. The last message of the user is the question.
 
     Fields that do not stand here have no effect and are named in `posology.ignored` of the response.
     """
@@ -85,7 +86,8 @@ class ChatRequest(Described):
     """How the question is answered: a name of `GET /v1/models`, with settings of the policy if need be, e.g.
     posology/router:keep=own."""
     messages: Annotated[tuple[ChatTurn, ...], Field(min_length=1)]
-    """Messages. The last one of the user is the question; the others are not read."""
+    """Messages. The last one of the user is the question. If it continues the user's earlier ones ("And in children?"), it is
+    asked with them; the others are not read."""
     stream: bool | None = None
     """Whether the stages and the answer come as server-sent events. Default: false."""
     stream_options: ChatStreaming | None = None
@@ -114,6 +116,12 @@ class ChatRequest(Described):
             UnknownModel: the language model in ``posology`` is unknown.
         """
         self._check_parameters()
+        parts = self._parts()
+        if not parts:
+            raise InvalidQuery(
+                "messages: the last message of the user is the question, and there is none",
+                field="messages",
+            )
         given = self.posology or {}
         for name, where in _ELSEWHERE.items():
             if name in given:
@@ -121,7 +129,7 @@ class ChatRequest(Described):
                     f"posology.{name} is given by {where}: omit it", field="posology"
                 )
         own = {
-            "question": self._question(),
+            "question": " ".join(parts),
             "max_tokens": self.max_completion_tokens or self.max_tokens,
             "effort": self.reasoning_effort,
             "tier": "flex" if self.service_tier == "flex" else None,
@@ -140,8 +148,14 @@ class ChatRequest(Described):
 
     def ignored(self) -> tuple[str, ...]:
         """Return the names of the fields that have no effect, in the order of the request."""
-        more = ["messages"] if len(self.messages) > 1 else []
+        more = ["messages"] if len(self.messages) > max(1, len(self._parts())) else []
         return (*more, *(name for name in self.model_extra or {} if name not in _NEUTRAL))
+
+    @property
+    def completed(self) -> str | None:
+        """The question with those of the user's that it continues; ``None``: it is asked as it was sent."""
+        parts = self._parts()
+        return " ".join(parts) if len(parts) > 1 else None
 
     def _check_parameters(self) -> None:
         sent = {**(self.model_extra or {}), "service_tier": self.service_tier}
@@ -153,14 +167,9 @@ class ChatRequest(Described):
                     field=name,
                 )
 
-    def _question(self) -> str:
-        asked = next((turn for turn in reversed(self.messages) if turn.role == "user"), None)
-        if asked is None:
-            raise InvalidQuery(
-                "messages: the last message of the user is the question, and there is none",
-                field="messages",
-            )
-        return "\n".join(_texts(asked))
+    def _parts(self) -> Sequence[str]:
+        questions = ["\n".join(_texts(turn)) for turn in self.messages if turn.role == "user"]
+        return continued(questions) if questions else ()
 
 
 def _texts(turn: ChatTurn) -> Iterator[str]:

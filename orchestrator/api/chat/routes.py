@@ -163,6 +163,7 @@ async def _streamed(api: Context, tenant: str, asked: ChatRequest, job: str) -> 
         job=await api.jobs().get(job, tenant=tenant),
         model=asked.model,
         ignored=asked.ignored(),
+        completed=asked.completed,
         counted=bool(asked.stream_options and asked.stream_options.include_usage),
         seconds=api.limits.completion,
     )
@@ -179,7 +180,7 @@ def _completion(job: JobOutput, asked: ChatRequest) -> ChatCompletion:
         id=job.id,
         created=int(job.created.timestamp()),
         model=asked.model,
-        choices=(ChatChoice(message=message(out)),),
+        choices=(ChatChoice(message=message(out, completed=asked.completed)),),
         usage=usage(job.spending.usage),
-        posology=outcome_of(job, out, asked.ignored()),
+        posology=outcome_of(job, out, asked.ignored(), asked.completed),
     )

@@ -32,6 +32,8 @@ class Stream:
     model: str
     #: fields of the request without effect
     ignored: tuple[str, ...]
+    #: the question that was asked where earlier ones complete it
+    completed: str | None
     #: whether the request asked for a chunk with the tokens
     counted: bool
     #: maximum seconds until the answer
@@ -74,9 +76,9 @@ class Stream:
         return stage_of(event, reason=reason)
 
     def _answer(self, job: JobOutput, out: AskOutput) -> Iterator[ServerSentEvent]:
-        whole = message(out)
+        whole = message(out, completed=self.completed)
         yield self._sent(ChatDelta(content=whole.content, annotations=whole.annotations))
-        said = outcome_of(job, out, self.ignored)
+        said = outcome_of(job, out, self.ignored, self.completed)
         last = ChatChunkChoice(delta=ChatDelta(), finish_reason="stop")
         # a cost that is unknown is null, and stays
         yield self._chunk((last,), posology=said.model_dump(mode="json"))

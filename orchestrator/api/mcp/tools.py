@@ -15,11 +15,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from orchestrator.api.mcp.desk import Desk, Told
 from orchestrator.jobs.store import MAX_KEY
-from orchestrator.question.passages import quote_check
 from orchestrator.question.request import AskRequest, SearchRequest
 from orchestrator.question.sent import MAX_VERSION, QuoteRequest, Text, invalid_field
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
+from orchestrator.retrieval import quote_check
 from posology.errors import PassageNotFound
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.base import Described, Published, parse_strictly
@@ -245,8 +245,8 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
         "verify_quote": Offer(
             title="Verify a quote",
             description="Check whether a passage contains a quote word for word, and whether the quote leaves out a "
-            "negation, a comparison or part of a number; if it differs, which words do. Use it before you quote an article. `passage` of the result "
-            "says whether the article was retracted.",
+            "negation, a comparison or part of a number; if it differs, which words do. Use it before you quote an "
+            "article. `passage` of the result says whether the article was retracted.",
             takes=QuoteArguments,
             gives=QuoteCheck,
             work=_quote,

@@ -86,6 +86,14 @@ def test_a_megabyte_of_one_phrase_is_judged(unit: str) -> None:
             True,
         ),
         ("The abstracts do not explicitly state how many needles are best.", True),
+        (
+            "The passage does not directly answer the question. It only compares clonidine and neostigmine.",
+            True,
+        ),
+        (
+            "The passage does not answer the question. It discusses arthritis but does not provide information on bronchitis.",
+            True,
+        ),
         ("The trial did not show whether aspirin helps.", False),
         ("No studies in the passages show a benefit.", False),
         ("The trial did not provide evidence that aspirin helps.", False),
