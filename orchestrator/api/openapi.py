@@ -12,8 +12,8 @@ from orchestrator.api.chat import examples as chat
 from orchestrator.api.chat.request import ChatRequest
 from orchestrator.api.examples import JSON, fails
 from orchestrator.ingest.live.request import FetchRequest
-from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
-from orchestrator.question.sent import QuoteRequest
+from orchestrator.question.request import JobRequest, SearchRequest
+from orchestrator.question.sent import FeedbackRequest, QuoteRequest
 from orchestrator.settings import Auth
 from orchestrator.tables.served.request import TableRequest
 from orchestrator.webhooks.request import WebhookRequest

@@ -49,6 +49,12 @@ SECTIONS = (
                 target="orchestrator.cli.ask.command:ask",
             ),
             Entry(
+                name="chat",
+                help="Answer the questions of a conversation, one a line; each with the earlier ones that it continues.",
+                target="orchestrator.cli.ask.chat:chat",
+                long=True,
+            ),
+            Entry(
                 name="search",
                 help="Show the passages that a question would be answered from, with their places in every ranking.",
                 target="orchestrator.cli.ask.command:search",

@@ -93,7 +93,7 @@ def ask(
         if paths:
             _require_quotes(question, paths)
             named = columns.chosen()
-            found = _indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
+            found = indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
             index, unread = str(found.place), found.unread
         elif columns.column:
             raise typer.BadParameter("--column needs PATH: it names the columns of files")
@@ -151,7 +151,7 @@ def _require_quotes(question: str, paths: list[Path]) -> None:
         )
 
 
-def _indexed(
+def indexed(
     paths: list[Path], columns: Columns, index: str | None, settings: Settings, *, quiet: bool
 ) -> CachedIndex:
     """Return the cached index of files, after making it if need be; say what of them is not in it."""
