@@ -81,7 +81,7 @@ def _typed() -> Iterator[str]:
     with suppress(ImportError):
         # lines can be edited, and called again
         import readline  # noqa: F401
-    Console(stderr=True).print(_HELP, style="dim")
+    Console(stderr=True).print(_HELP, style="dim", highlight=False)
     with suppress(EOFError):
         while True:
             yield input("> ")
