@@ -187,11 +187,10 @@ class Retriever:
         return replace(read, filters=filters, added=added)
 
     async def further(self, before: Retrieval, k: int, *, retracted: bool = False) -> Retrieval:
-        """Return a retrieval with up to k passages more, from a ranking of the same question that its order is not of.
+        """Return a retrieval with up to k passages more, the next of the fused ranking of the same question.
 
-        Of what the first passages of one ranking miss, the first of another have more than its own next ones
-        (``python -m evals.policy.search``): after an order by meaning, the fused one is read on, after any other the one
-        by meaning.
+        No other ranking has more of what the first passages of the fused one miss, and for those of the one by meaning
+        it has most (``python -m evals.policy.search``).
 
         Args:
             before: the first retrieval.
@@ -205,10 +204,7 @@ class Retriever:
             VersionGone: the version of ``before`` was removed.
             IndexFault: the index was removed.
         """
-        of_meaning = before.order == self.order("dense")
-        mode: Mode = "fused" if of_meaning else "dense"
-        if not before.query_vector.any():
-            mode = "bm25"
+        mode: Mode = "fused" if before.query_vector.any() else "bm25"
         wider = await self.retrieve(
             before.query,
             min(MAX_K, len(before.passages) + k),
