@@ -146,6 +146,16 @@ SECTIONS = (
                 target="orchestrator.cli.jobs.commands:app",
             ),
             Entry(
+                name="watch",
+                help="Ask a question now, and again when its evidence in the index has changed; tell only of changes.",
+                target="orchestrator.cli.jobs.watches:watch",
+            ),
+            Entry(
+                name="watches",
+                help="List, inspect, pause, resume and end watches.",
+                target="orchestrator.cli.jobs.watches:app",
+            ),
+            Entry(
                 name="webhook",
                 help="Manage webhook endpoints, and list and resend failed messages.",
                 target="orchestrator.cli.jobs.webhooks:app",

@@ -19,6 +19,7 @@ from orchestrator.console.compare import evaluations, policies
 from orchestrator.console.money import ledger, overview
 from orchestrator.console.operator import reconciliations, tenants, workers
 from orchestrator.console.pages import HOME, respond, serve_static
+from orchestrator.console.watches import listing as watches
 from orchestrator.console.webhooks import endpoints
 from posology.budget.tenants.store import refused
 
@@ -155,6 +156,9 @@ ROUTES = (
     _route("/compare", policies.compared, "POST"),
     _route("/compare/{run}", evaluations.shown, who=For.OPERATOR),
     _route("/compare/{run}/figures/{figure}", evaluations.figure, who=For.OPERATOR),
+    _route("/watches", watches.listed),
+    _route("/watches/{watch}", watches.shown),
+    _route("/watches/{watch}/turn", watches.turned, "POST"),
     _route("/webhooks", endpoints.listed),
     _route("/webhooks", endpoints.created, "POST"),
     _route("/webhooks/{webhook}", endpoints.shown),

@@ -51,6 +51,20 @@ class WebhookNotFound(JobError):
     webhook: str
 
 
+class WatchNotFound(JobError):
+    """The tenant has no watch of that id (any more)."""
+
+    def __init__(self, message: str, *, watch: str) -> None:
+        PosologyError.__init__(self, message, watch=watch)
+
+    #: id of the watch
+    watch: str
+
+
+class WatchEnded(WatchNotFound):
+    """The watch has ended: it cannot be paused or resumed."""
+
+
 class TableNotFound(JobError):
     """The tenant has no table of that id (any more)."""
 

@@ -58,7 +58,7 @@ from posology.types.calls import (
 from posology.types.compression import Compressed, Compression, Saving
 from posology.types.decisions import DECLINE, READ_AGAIN, Decision, Dose, Offer, Situation
 from posology.types.flags import Flag, FlagKind
-from posology.types.jobs import TRANSITIONS, BatchState, JobState
+from posology.types.jobs import TRANSITIONS, BatchState, JobState, WatchState
 from posology.types.literature import (
     MAX_PASSAGE,
     UNREADABLE,
@@ -189,4 +189,5 @@ __all__ = [
     "TokenCodes",
     "TokenVectors",
     "Usage",
+    "WatchState",
 ]

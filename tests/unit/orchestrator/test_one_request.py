@@ -24,6 +24,7 @@ from orchestrator.question.request import (
 from orchestrator.question.sent import FeedbackRequest
 from orchestrator.settings import Settings
 from orchestrator.tables.served.request import TableRequest
+from orchestrator.watches.request import WatchRequest
 from posology.errors import InvalidQuery
 from posology.published.base import descriptions
 from strategies import STRATEGIES
@@ -33,6 +34,7 @@ FIELDS = {**JobRequest.model_fields, **FiltersRequest.model_fields}
 COMMANDS = {
     "ask": {"question", "deadline_seconds"} | ALONE,
     "submit": {"question"},
+    "watch": {"question", *WatchRequest.without},
     "batch": NO_DEFAULT,
     "estimate": NO_DEFAULT,
 }
@@ -42,7 +44,7 @@ def described(name: str) -> str:
     return {**descriptions(JobRequest), **descriptions(FiltersRequest)}[name]
 
 
-@pytest.mark.parametrize("model", [JobRequest, FiltersRequest, FeedbackRequest])
+@pytest.mark.parametrize("model", [JobRequest, WatchRequest, FiltersRequest, FeedbackRequest])
 def test_every_field_is_described_with_its_default(model: Any) -> None:
     texts = descriptions(model)
     for name, field in model.model_fields.items():
