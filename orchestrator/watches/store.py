@@ -110,18 +110,18 @@ class WatchStore:
         watch = keys.new_id("watch")
         # before it, so that none is unseen
         await self._list(tenant)
-        said, known = await self._store.run(
+        verdict, known = await self._store.run(
             "put_watch", keys.prefix(tenant), watch, body, every * 1000, MAX_WATCHES
         )
         # and after it: a sweep that looked in between has dropped the tenant
         await self._list(tenant)
-        if said == "full":
+        if verdict == "full":
             raise InvalidQuery(
                 f"{tenant} has {MAX_WATCHES} watches, which is the maximum: end one",
                 field="question",
             )
         # the script may be repeated when its reply is lost: our own id is known then
-        return await self.get(known, tenant=tenant), said == "created" or known == watch
+        return await self.get(known, tenant=tenant), verdict == "created" or known == watch
 
     async def all(self, *, tenant: str) -> tuple[WatchSummary, ...]:
         """Return the watches of a tenant, oldest first.

@@ -133,16 +133,16 @@ def _turn(watch: str, state: WatchState, tenant: str | None, *, as_json: bool) -
         )
 
 
-def _show(found: WatchOutput, *, as_json: bool) -> None:
+def _show(watch: WatchOutput, *, as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(watch)
         return
     from orchestrator.cli.output.tables import print_facts, print_form
     from orchestrator.rendering.forms.columns import facts, table
     from orchestrator.rendering.forms.watches import CHANGES, WATCHES, last
 
     console = Console()
-    rows = [*facts(WATCHES, found, _FACTS), *last(found)]
-    print_facts(console, rows, title=found.question)
-    if found.changes:
-        print_form(console, table(CHANGES, found.changes))
+    rows = [*facts(WATCHES, watch, _FACTS), *last(watch)]
+    print_facts(console, rows, title=watch.question)
+    if watch.changes:
+        print_form(console, table(CHANGES, watch.changes))
