@@ -48,6 +48,11 @@ class Taken:
         return self.record.get("job")
 
     @property
+    def asked(self) -> int:
+        """Number of attempts to ask that have ended."""
+        return int(self.record["asked"])
+
+    @property
     def request(self) -> JobRequest:
         """The request of its jobs."""
         return JobRequest.model_validate_json(self.record["request"])
@@ -55,7 +60,7 @@ class Taken:
     @property
     def key(self) -> str:
         """Idempotency key of its next job: the same until the end of that job is recorded, so a repeated step is paid once."""
-        return f"{self.id}:{self.record['asked']}"
+        return f"{self.id}:{self.asked}"
 
     @property
     def answer(self) -> WatchAnswer | None:

@@ -85,13 +85,11 @@ class Watcher:
             raise
         except PosologyError as error:
             # an answer that was paid for is looked at again; a question is asked again in its time
-            failed, again = (
-                self._failed(error_body(error, None)),
-                min(taken.next, taken.now + _AGAIN),
-            )
+            failed, again = self._failed(error_body(error, None)), taken.next
             if taken.job is None:
-                again = taken.next
-                failed |= {"checked": taken.now, "asked": int(taken.record["asked"]) + 1}
+                failed |= {"checked": taken.now, "asked": taken.asked + 1}
+            else:
+                again = min(again, taken.now + _AGAIN)
             await self._record(taken, failed, again)
 
     async def _check(self, taken: Taken) -> None:
@@ -119,7 +117,7 @@ class Watcher:
 
     async def _end(self, taken: Taken, job: str) -> None:
         """Compare the answer of a job that has ended with the last one."""
-        asked = {"job": None, "asked": int(taken.record["asked"]) + 1}
+        asked = {"job": None, "asked": taken.asked + 1}
         try:
             out = await self._store.get(job, tenant=taken.tenant)
         except JobNotFound as error:
