@@ -57,7 +57,6 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.IngestNotFound: 404,
         errors.WebhookNotFound: 404,
         errors.WatchNotFound: 404,
-        errors.WatchEnded: 409,
         errors.TableNotFound: 404,
         errors.StoreUnavailable: 503,
         errors.BudgetError: 402,

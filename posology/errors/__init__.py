@@ -58,7 +58,7 @@
     │   ├── IngestNotFound          no ingest has that id (any more)
     │   ├── WebhookNotFound         no endpoint of webhooks has that id
     │   ├── WatchNotFound           no watch has that id (any more)
-    │   │   └── WatchEnded          the watch has ended
+    │   ├── WatchEnded              the watch has ended
     │   ├── TableNotFound           no table has that id (any more)
     │   ├── TableUnfinished         the table has no rows yet
     │   ├── BatchCancelled          the batch was cancelled: no more rows of it are submitted

@@ -61,8 +61,14 @@ class WatchNotFound(JobError):
     watch: str
 
 
-class WatchEnded(WatchNotFound):
+class WatchEnded(JobError):
     """The watch has ended: it cannot be paused or resumed."""
+
+    def __init__(self, message: str, *, watch: str) -> None:
+        PosologyError.__init__(self, message, watch=watch)
+
+    #: id of the watch
+    watch: str
 
 
 class TableNotFound(JobError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from orchestrator.jobs.store import JobStore
@@ -28,6 +29,8 @@ from posology.types import Passage, WatchState
 from tests.integration.jobs_store.helpers import DIRECT, ERROR, Bench, request
 from tests.integration.test_affected import EMBEDDER, put
 from tests.support.answers import an_answer
+from tests.support.indices import groups, index_of
+from workers.process import Process
 
 pytestmark = pytest.mark.anyio
 WEEK = 7 * 86_400
@@ -450,3 +453,32 @@ async def test_tenants_do_not_see_each_others_watches(ward: Ward) -> None:
     assert await ward.watches.all(tenant=f"{ward.bench.tenant}b") == ()
     found = [name async for name in ward.bench.redis.scan_iter(match=f"*{watch}*")]
     assert all(cast("str", name).startswith(keys.prefix(ward.bench.tenant)) for name in found)
+
+
+async def test_a_worker_checks_with_its_own_index_and_settings(
+    ward: Ward, redis_url: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "own").mkdir()
+    place = await anyio.to_thread.run_sync(index_of, tmp_path / "own", tiny_encoder, groups(3))
+    given = {
+        "REDIS_URL": redis_url,
+        "INDEX": str(place),
+        "EMBEDDER": str(tiny_encoder),
+        "RETENTION_DAYS": "1",
+    }
+    settings = Settings.model_validate({f"POSOLOGY_{name}": value for name, value in given.items()})
+    async with Process(settings, lambda _: None) as process:
+        watcher, watch = process._watcher(), await ward.create()
+        await watcher.sweep()
+        (job,) = await ward.jobs()
+        record = await ward.bench.redis.hgetall(ward.bench.key(f"job:{job}"))
+        assert record["retention"] == str(86_400_000)
+        held = await ward.bench.claimed((await ward.bench.next()).job)
+        await ward.bench.worker().decide(held, DIRECT, calls=1)
+        version = (await process.service()).index.version
+        await ward.bench.worker().succeed(held, an_answer(index=version))
+        await ward.bench.redis.zadd(ward.bench.key("watches:due"), {watch: 0})
+        await watcher.sweep()
+        out = await ward.get(watch)
+        assert (out.error, out.asked) == (None, 1)
+        assert out.answer is not None
