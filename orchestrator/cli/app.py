@@ -50,7 +50,7 @@ SECTIONS = (
             ),
             Entry(
                 name="chat",
-                help="Answer the questions of a conversation, one a line; each with the earlier ones that it continues.",
+                help="Answer the questions of a conversation, one a line.",
                 target="orchestrator.cli.ask.chat:chat",
                 long=True,
             ),

@@ -9,6 +9,7 @@ from types import MappingProxyType
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "ask": 'ask "Does aspirin prevent stroke?" ./papers --since 2015 --why',
+        "chat": "chat ./papers --k 12",
         "table": "table ./papers -o table.xlsx --fields fields.toml",
         "search": 'search "aspirin stroke" --index ./index --k 20 --format bibtex',
         "show": "show pmid:10051933 --index ./index",
