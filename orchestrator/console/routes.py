@@ -17,6 +17,7 @@ from orchestrator.console import access, ask, batches, jobs, literature, replay
 from orchestrator.console.access import FIELD, HEADER, Asked, SignedOut, check_form, check_origin
 from orchestrator.console.compare import evaluations, policies
 from orchestrator.console.money import ledger, overview
+from orchestrator.console.oidc import sign_in
 from orchestrator.console.operator import reconciliations, tenants, workers
 from orchestrator.console.pages import HOME, respond, serve_static
 from orchestrator.console.watches import listing as watches
@@ -130,6 +131,9 @@ ROUTES = (
     _route("/sign-in", access.show_sign_in, who=For.ALL),
     _route("/sign-in", access.sign_in, "POST", who=For.ALL),
     _route("/sign-out", access.sign_out, "POST"),
+    _route("/oidc/start", sign_in.started, who=For.ALL),
+    _route("/oidc/return", sign_in.returned, who=For.ALL),
+    _route("/oidc/choose", sign_in.chosen, "POST", who=For.ALL),
     _route("/jobs", jobs.listed),
     _route("/jobs/{job}", jobs.shown),
     _route("/jobs/{job}/events", jobs.events),

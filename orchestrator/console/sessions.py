@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, ip_address, ip_network
@@ -33,13 +33,25 @@ class Session:
 
     #: the tenant; ``None``: an operator, who has no jobs
     tenant: str | None
-    #: id of the tenant's key, or digest of the operator's
+    #: id of the tenant's key, or digest of the operator's, or of the sign-in provider's options
     key: str
 
     @property
     def owner(self) -> str:
         """Name of the owner: no tenant's begins with a sign."""
         return "@operator" if self.tenant is None else self.tenant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """Sessions that a person may begin; the provider has proven who it is."""
+
+    #: names of tenants
+    tenants: Sequence[str]
+    #: whether the session may be an operator's
+    operator: bool
+    #: path of the page that was asked for
+    to: str
 
 
 class TooManySignIns(Exception):
@@ -111,6 +123,40 @@ class Sessions:
         with translated(self._url):
             await self._redis.decr(name)
 
+    async def first(self, state: str, *, seconds: int) -> bool:
+        """Return whether a state of the sign-in provider is used for the first time in so many seconds.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        with translated(self._url):
+            return bool(
+                await self._redis.set(keys.console_return(_digest(state)), 1, ex=seconds, nx=True)
+            )
+
+    async def offer(self, choice: Choice, *, seconds: int) -> str:
+        """Store a choice under a new token, and return the token.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        token = new_token()
+        with translated(self._url):
+            await self._redis.set(
+                keys.console_choice(_digest(token)), dumps(asdict(choice)), ex=seconds
+            )
+        return token
+
+    async def choice(self, token: str) -> Choice | None:
+        """Take a choice, which counts once; ``None``: it has ended, or never was.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        with translated(self._url):
+            found = await self._redis.getdel(keys.console_choice(_digest(token)))
+        return None if found is None else Choice(**loads(found))
+
     async def find(self, token: str) -> Session | None:
         """Return a session; ``None``: it has ended, or never was.
 
@@ -146,4 +192,8 @@ def place(address: str) -> str:
 
 
 def _name(token: str) -> str:
-    return keys.console_session(hashlib.sha256(token.encode()).hexdigest())
+    return keys.console_session(_digest(token))
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

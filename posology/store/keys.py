@@ -104,6 +104,16 @@ def console_failures(address: str) -> str:
     return f"posology:console:failures:{address}"
 
 
+def console_return(digest: str) -> str:
+    """Return the key that marks a return from the sign-in provider as used, by the SHA-256 of its state."""
+    return f"posology:console:return:{digest}"
+
+
+def console_choice(digest: str) -> str:
+    """Return the key of the tenants that a person may choose from, by the SHA-256 of the console's token."""
+    return f"posology:console:choice:{digest}"
+
+
 def worker(pid: int) -> str:
     """Return the name of a worker process of this machine."""
     return f"{socket.gethostname()}:{pid}"
