@@ -272,7 +272,7 @@ async def _owner(api: Context, bearer: str, chosen: str | None) -> str | None:
     allowed = api.oidc.options.rights(await api.oidc.program(bearer)).tenants
     if chosen is None and len(allowed) > 1:
         raise RequestProblem(
-            400, "TenantNotChosen", "The access token has several tenants",
+            422, "TenantNotChosen", "The access token has several tenants",
             f"name one in X-Posology-Tenant: {', '.join(allowed)}",
         )  # fmt: skip
     tenant = chosen or next(iter(allowed), None)

@@ -244,16 +244,21 @@ async def sign_in(asked: Asked) -> Response:
         async with store.trying(address(asked.request.scope) or "unknown"):
             session = await _session(asked.api, asked.form.get("key", "").strip())
     except TooManySignIns:
-        said = f"Too many sign-ins from this address have failed: try again in {WINDOW} seconds."
-        refused = asked.page("sign_in.html", 429, to=to, failed=said)
-        refused.headers["Retry-After"] = str(WINDOW)
-        return refused
+        return too_many(asked, to)
     except PosologyError as error:
         said = "The key is not accepted." if isinstance(error, KeyRefused) else error.message
         return asked.page("sign_in.html", 401, to=to, failed=said)
     await store.end(asked.token)
     response = redirect(to)
     keep(response, asked, await store.begin(session))
+    return response
+
+
+def too_many(asked: Asked, to: str) -> Response:
+    """Return the page for an address from which too many sign-ins have failed."""
+    said = f"Too many sign-ins from this address have failed: try again in {WINDOW} seconds."
+    response = asked.page("sign_in.html", 429, to=to, failed=said)
+    response.headers["Retry-After"] = str(WINDOW)
     return response
 
 

@@ -20,7 +20,7 @@ from orchestrator.api.traffic import address
 from orchestrator.console import access
 from orchestrator.console.access import Asked
 from orchestrator.console.pages import HEADERS, HOME, respond
-from orchestrator.console.sessions import WINDOW, Choice, Session, TooManySignIns, new_token
+from orchestrator.console.sessions import Choice, Session, TooManySignIns, new_token
 from orchestrator.oidc.options import refused
 from posology.errors import KeyRefused, TenantDisabled
 
@@ -60,10 +60,7 @@ async def returned(asked: Asked) -> Response:
         async with store.trying(address(asked.request.scope) or "unknown"):
             choice = await _proven(asked, provider)
     except TooManySignIns:
-        raise RequestProblem(
-            429, "TooManySignIns", "Too many sign-ins from this address have failed",
-            f"try again in {WINDOW} seconds", headers={"Retry-After": str(WINDOW)},
-        ) from None  # fmt: skip
+        response = access.too_many(asked, HOME)
     except KeyRefused:
         failed = "The sign-in is not accepted, or took too long: try again."
         response = asked.page("sign_in.html", 401, to=HOME, failed=failed)
