@@ -133,7 +133,6 @@ ROUTES = (
     _route("/sign-out", access.sign_out, "POST"),
     _route("/oidc/start", sign_in.started, who=For.ALL),
     _route("/oidc/return", sign_in.returned, who=For.ALL),
-    _route("/oidc/choose", sign_in.chosen, "POST", who=For.ALL),
     _route("/jobs", jobs.listed),
     _route("/jobs/{job}", jobs.shown),
     _route("/jobs/{job}/events", jobs.events),

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, ip_address, ip_network
@@ -40,18 +40,6 @@ class Session:
     def owner(self) -> str:
         """Name of the owner: no tenant's begins with a sign."""
         return "@operator" if self.tenant is None else self.tenant
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """Sessions that a person may begin; the provider has proven who it is."""
-
-    #: names of tenants
-    tenants: Sequence[str]
-    #: whether the session may be an operator's
-    operator: bool
-    #: path of the page that was asked for
-    to: str
 
 
 class TooManySignIns(Exception):
@@ -133,29 +121,6 @@ class Sessions:
             return bool(
                 await self._redis.set(keys.console_return(_digest(state)), 1, ex=seconds, nx=True)
             )
-
-    async def offer(self, choice: Choice, *, seconds: int) -> str:
-        """Store a choice under a new token, and return the token.
-
-        Raises:
-            StoreUnavailable: Redis is unreachable.
-        """
-        token = new_token()
-        with translated(self._url):
-            await self._redis.set(
-                keys.console_choice(_digest(token)), dumps(asdict(choice)), ex=seconds
-            )
-        return token
-
-    async def choice(self, token: str) -> Choice | None:
-        """Take a choice, which counts once; ``None``: it has ended, or never was.
-
-        Raises:
-            StoreUnavailable: Redis is unreachable.
-        """
-        with translated(self._url):
-            found = await self._redis.getdel(keys.console_choice(_digest(token)))
-        return None if found is None else Choice(**loads(found))
 
     async def find(self, token: str) -> Session | None:
         """Return a session; ``None``: it has ended, or never was.

@@ -31,6 +31,20 @@ class Rights:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Trip:
+    """A person's way to the provider and back."""
+
+    #: address of this service to come back to; the provider knows the right ones
+    back: str
+    #: comes back with the person
+    state: str = field(repr=False)
+    #: comes back in the ID token
+    nonce: str = field(repr=False)
+    #: secret of PKCE
+    verifier: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
     """A provider, this service's client there, and the meaning of its groups."""
 

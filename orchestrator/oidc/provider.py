@@ -25,7 +25,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from orchestrator.api.problems import RequestProblem
-from orchestrator.oidc.options import Options, is_safe, refused
+from orchestrator.oidc.options import Options, Trip, is_safe, refused
 from posology.budget.tenants import api_keys
 from posology.network.clients import http_client
 
@@ -42,6 +42,8 @@ PAUSE = 30.0
 _SECONDS, _BYTES = 10.0, 1024 * 1024
 #: claims that ID tokens have and access tokens lack
 _OF_ID_TOKENS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
+#: ways to show the client's secret; the first one is every provider's default
+_METHODS = ("client_secret_basic", "client_secret_post")
 _ADDRESSES = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
@@ -76,14 +78,8 @@ class Provider:
         """Return whether a bearer token has the form of a signed JWT; others are API keys, or nothing."""
         return text.count(".") == 2 and not text.startswith(api_keys.START)
 
-    async def sign_in_address(self, *, back: str, state: str, nonce: str, verifier: str) -> str:
+    async def sign_in_address(self, trip: Trip) -> str:
         """Return the address at the provider where a person signs in.
-
-        Args:
-            back: address of this service to return to.
-            state: comes back with the person.
-            nonce: comes back in the ID token.
-            verifier: secret of PKCE.
 
         Raises:
             RequestProblem: the provider cannot be reached.
@@ -96,33 +92,26 @@ class Provider:
             document["authorization_endpoint"],
             client_id=self.options.client,
             response_type="code",
-            redirect_uri=back,
+            redirect_uri=trip.back,
             scope=["openid", "profile", *more],
-            state=state,
-            nonce=nonce,
-            code_challenge=create_s256_code_challenge(verifier),
+            state=trip.state,
+            nonce=trip.nonce,
+            code_challenge=create_s256_code_challenge(trip.verifier),
             code_challenge_method="S256",
         )
         return str(address)
 
-    async def person(self, code: str, *, back: str, nonce: str, verifier: str) -> dict[str, Any]:
-        """Return the claims of the ID token that a code of the provider is worth.
-
-        Args:
-            code: what the person came back with; it counts once.
-            back: as of :meth:`sign_in_address`.
-            nonce: the same.
-            verifier: the same.
+    async def person(self, code: str, trip: Trip) -> dict[str, Any]:
+        """Return the claims of the ID token for which the provider takes a code, once.
 
         Raises:
             KeyRefused: the code or the ID token is not accepted.
             RequestProblem: the provider cannot be reached.
         """
         document = (await self._found()).document
-        methods = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        basic = "client_secret_basic" in methods
-        method = "client_secret_basic" if basic else "client_secret_post"
-        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": back, "code_verifier": verifier}  # fmt: skip
+        methods = document.get("token_endpoint_auth_methods_supported") or ()
+        method = next((one for one in _METHODS if one in methods), None)
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": trip.back, "code_verifier": trip.verifier}  # fmt: skip
         auth = OAuth2ClientAuth(self.options.client, self.options.secret, method)
         try:
             reply = await _reply("POST", document["token_endpoint"], data=form, auth=auth)
@@ -134,7 +123,7 @@ class Provider:
             raise refused()
         signed = await self._signed(token)
         expected = {"iss": {"value": self.options.issuer}, "aud": {"value": self.options.client}}
-        values = {"nonce": nonce, "client_id": self.options.client, "access_token": reply.get("access_token")}  # fmt: skip
+        values = {"nonce": trip.nonce, "client_id": self.options.client, "access_token": reply.get("access_token")}  # fmt: skip
         claims = CodeIDToken(signed.claims, signed.header, expected, values)
         try:
             claims.validate(leeway=LEEWAY)

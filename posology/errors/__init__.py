@@ -83,7 +83,7 @@
     │   └── LedgerBusy              its ledger is being archived or rebuilt
     ├── MirrorFailed                the database of a ledger's mirror is unreachable, or refuses
     │   └── MirrorMismatch          it has tables of another layout
-    ├── KeyRefused                  the API key is unknown or revoked
+    ├── KeyRefused                  the API key or access token is unknown, invalid or revoked
     ├── DriftFound                  a provider's account disagrees with the ledger
     ├── DecisionChanged             a policy decides differently from the same record
     ├── StoreUnavailable            Redis is unreachable: nothing is spent

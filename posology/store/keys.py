@@ -109,11 +109,6 @@ def console_return(digest: str) -> str:
     return f"posology:console:return:{digest}"
 
 
-def console_choice(digest: str) -> str:
-    """Return the key of the tenants that a person may choose from, by the SHA-256 of the console's token."""
-    return f"posology:console:choice:{digest}"
-
-
 def worker(pid: int) -> str:
     """Return the name of a worker process of this machine."""
     return f"{socket.gethostname()}:{pid}"

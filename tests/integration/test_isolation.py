@@ -70,7 +70,6 @@ COVERED = {
     ("POST", "/console/sign-out"): CONSOLE,
     ("GET", "/console/oidc/start"): CONSOLE,
     ("GET", "/console/oidc/return"): CONSOLE,
-    ("POST", "/console/oidc/choose"): CONSOLE,
     ("GET", "/console/jobs"): CONSOLE,
     ("GET", "/console/jobs/{job}"): CONSOLE,
     ("GET", "/console/jobs/{job}/events"): CONSOLE,

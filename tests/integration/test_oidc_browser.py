@@ -53,11 +53,11 @@ async def test_a_person_signs_in_and_stays_in(
                 await one.check()
                 await one.page.get_by_role("link", name="Sign in with 127.0.0.1").click()
                 if group == "both":
-                    button = one.page.get_by_role("button", name=f"{tenant}-b")
-                    await playwright.expect(button).to_be_visible()
+                    choice = one.page.get_by_role("link", name=f"{tenant}-b")
+                    await playwright.expect(choice).to_be_visible()
                     one.wrong = [line for line in one.wrong if not line.startswith(provider)]
                     await one.check()
-                    await button.click()
+                    await choice.click()
                 await one.page.wait_for_url(f"{url}/console/jobs?state=failed", timeout=PATIENCE)
                 name = f"{tenant}-b" if group == "both" else tenant
                 await playwright.expect(one.page.locator("form.who span")).to_have_text(name)
