@@ -52,10 +52,10 @@ async def started(asked: Asked) -> Response:
 
 async def returned(asked: Asked) -> Response:
     """Begin a session for a person that the provider sends back, or show the tenants to choose from."""
-    cookie = asked.request.cookies.get(COOKIE, "")
+    provider, cookie = _provider(asked), asked.request.cookies.get(COOKIE, "")
     try:
         async with access.sessions(asked.api).trying(address(asked.request.scope) or "unknown"):
-            rights = await _proven(asked, cookie)
+            rights = await _proven(asked, provider, cookie)
     except TooManySignIns:
         response = access.too_many(asked, HOME)
     except KeyRefused:
@@ -69,14 +69,14 @@ async def returned(asked: Asked) -> Response:
     return response
 
 
-async def _proven(asked: Asked, cookie: str) -> Rights:
+async def _proven(asked: Asked, provider: Provider, cookie: str) -> Rights:
     """Return the rights of the person who comes back.
 
     Raises:
         KeyRefused: the return is not of this browser, is repeated, or comes too late, or the provider did not sign.
         RequestProblem: the provider cannot be reached.
     """
-    given, provider, trip = asked.request.query_params, _provider(asked), _trip(asked, cookie)
+    given, trip = asked.request.query_params, _trip(asked, cookie)
     state = given.get("state", "").encode(errors="replace")
     # the state proves that the cookie is as it was made, and so its time
     if not (hmac.compare_digest(state, trip.state.encode()) and cookie):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -77,6 +78,11 @@ def test_settings_that_do_not_go_together_end_the_start(changes: dict[str, str],
 
 def test_without_settings_there_is_none_and_nothing_is_imported() -> None:
     assert options_of(Settings.model_validate({"POSOLOGY_OIDC_CLAIM": "roles"})) is None
+    program = (
+        "import sys; from orchestrator.api.app import create_app; from orchestrator.settings import Settings; "
+        "create_app(Settings()); sys.exit(bool({'authlib', 'joserfc'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
