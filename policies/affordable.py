@@ -111,6 +111,18 @@ def further(dose: Dose, read: int) -> Dose:
     return replace(dose, passages=None, rungs=(), escalate=False, search=False, skip=skip)
 
 
+def following(dose: Dose, passages: int) -> Dose:
+    """Return the dose that follows a ladder that was refused to the last.
+
+    Args:
+        dose: the dose of the ladder, which escalates.
+        passages: number of passages of the first search and the second.
+    """
+    if dose.search and passages > dose.planned:
+        return further(dose, dose.planned)
+    return Dose(strategy=PARTITIONED)
+
+
 def describe(dose: Dose) -> str:
     """Describe a dose in a few words."""
     text = dose.strategy

@@ -16,7 +16,7 @@ from evals.pooled import SHADOW, counter, prices
 from orchestrator.compressors import Compressors
 from orchestrator.evaluation.simulation import Gold, SimulatedModel, is_right, profiles
 from orchestrator.settings import DEFAULT_COMPRESSOR
-from policies.affordable import PARTITIONED, further
+from policies.affordable import following
 from policies.qtable import QTable
 from policies.specs import parse
 from posology.index.embedders import load
@@ -163,10 +163,7 @@ class Bench:
             first = await self._run(profile, asked, replace(dose, escalate=False))
             if not first.refused:
                 return first
-            then = Dose(strategy=PARTITIONED)
-            if dose.search and len(asked.wider.passages) > dose.planned:
-                then = further(dose, dose.planned)
-            last = await self._run(profile, asked, then)
+            last = await self._run(profile, asked, following(dose, len(asked.wider.passages)))
             return replace(last, cost=first.cost + last.cost)
         key = profile, asked.id, dose
         if key not in self._known:

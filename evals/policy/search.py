@@ -25,6 +25,7 @@ from evals.support.measure import over_documents
 from posology.index.embedders import load
 from posology.index.search.rankings import fuse
 from posology.index.search.retriever import DEPTH, RRF_K
+from posology.text._lexicon import words
 from posology.types import Hit, Ranking
 from training.gold import DATA, rows
 from training.judge.cases import WRITTEN
@@ -38,47 +39,9 @@ VECTORS = "pool.minilm.f16.npy"
 #: of BM25: saturation of a word's count, and the weight of a text's length
 _K1, _B = 1.2, 0.75
 _WORD = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_STOP = frozenset(
-    [
-        "the",
-        "of",
-        "and",
-        "in",
-        "to",
-        "a",
-        "is",
-        "for",
-        "with",
-        "on",
-        "that",
-        "by",
-        "as",
-        "are",
-        "was",
-        "were",
-        "at",
-        "from",
-        "this",
-        "be",
-        "an",
-        "or",
-        "not",
-        "do",
-        "does",
-        "did",
-        "can",
-        "what",
-        "which",
-        "how",
-        "who",
-        "why",
-        "when",
-        "between",
-        "among",
-        "than",
-        "it",
-        "its",
-    ]
+_STOP = words(
+    "the of and in to a is for with on that by as are was were at from this be an or not do "
+    "does did can what which how who why when between among than it its"
 )
 
 
@@ -165,12 +128,12 @@ def main() -> None:
     random.Random(0).shuffle(asked)
     asked = asked[: given.questions]
     vectors = np.load(given.data / VECTORS).astype(np.float32)
-    words = Words([f"{row.get('title') or ''} {row['text']}" for row in pool])
+    texts = Words([f"{row.get('title') or ''} {row['text']}" for row in pool])
     queries = load().embed_queries([question for question, _ in asked])
     misses: dict[str, list[Missed]] = {"fused": [], "dense": []}
     for (question, document), vector in zip(asked, queries, strict=True):
         dense = _ranking("dense", vectors @ vector)
-        bm25 = _ranking("bm25", words.scores(question))
+        bm25 = _ranking("bm25", texts.scores(question))
         rankings = {"fused": fuse([dense, bm25], k=RRF_K), "dense": dense, "bm25": bm25}
         for first, some in misses.items():
             found = missed(rankings, first, places[document], given.k)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
-from orchestrator.cli.ask.command import indexed
+from orchestrator.cli.ask.command import PathsArgument, indexed
 from orchestrator.cli.common import IndexOption, errors, fail, tell_preparing
 from orchestrator.cli.index.options import ColumnOptions
 from orchestrator.cli.option_groups import grouped
@@ -33,13 +32,7 @@ _HELP = f"Ask a question. {_WHY} explains the last answer, {_NEW} begins another
 
 @grouped
 def chat(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Files and folders to answer from, instead of an index. They are indexed once, in the cache.",
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     *,
     columns: ColumnOptions,
     index: IndexOption = None,

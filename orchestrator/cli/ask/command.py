@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from orchestrator.ingest.cache import CachedIndex
     from posology.corpus.references.columns import Columns
 
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH",
+        help="Files and folders to answer from, instead of an index. They are indexed once, in the cache.",
+    ),
+]
 LocalOption = Annotated[
     bool,
     typer.Option(
@@ -44,13 +51,7 @@ def ask(
     question: Annotated[
         str, typer.Argument(metavar="QUESTION", help="The question. -: standard input.")
     ],
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Files and folders to answer from, instead of an index. They are indexed once, in the cache.",
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     *,
     columns: ColumnOptions,
     index: IndexOption = None,

@@ -17,12 +17,12 @@ from orchestrator.question.estimates.savings import Machine, Weighing
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import LOW, Guessing, Typical
 from orchestrator.settings import DEFAULT_COMPRESSOR, Settings
-from policies.affordable import further
+from policies.affordable import following
 from posology.errors import UnpricedModel
 from posology.llm.second import allowance
 from posology.seams import Bound, Prices
 from posology.types import Call, Dose, PlannedCall, Task, Tier, Usage
-from strategies import ESCALATION, Choose, make
+from strategies import Choose, make
 from strategies.evidence import truncate_task
 from strategies.ladder import step_tasks
 from strategies.support.judging import plan_judging
@@ -237,9 +237,7 @@ class Estimator:
         waves = _waves(planned)
         if dose.escalate and dose.rungs and planned:
             share = self._guess.reached(task.model, len(step_tasks(read, dose)))
-            then = Dose(strategy=ESCALATION)
-            if dose.search and len(task.retrieval.passages) > dose.planned:
-                then = further(dose, dose.planned)
+            then = following(dose, len(task.retrieval.passages))
             escalated = make(
                 then, choose=self._choose, partition_size=partition_size, seconds=self._seconds
             )
