@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
 
-from posology.types import DECLINE, Dose, Offer
+from posology.types import DECLINE, READ_AGAIN, Dose, Offer
 
 #: version of the order of stepping down; it grows when the same prices lead to another dose
 VERSION = "2"
@@ -100,6 +100,29 @@ def afford(
     return Afforded(dose=declined, offers=tuple(offers), reason=_reason(offers, remaining))
 
 
+def further(dose: Dose, read: int) -> Dose:
+    """Return a ladder's dose, in one call, over its best passages and those that a second search found.
+
+    Args:
+        dose: the dose of the ladder.
+        read: passages that its calls showed.
+    """
+    skip = max(0, read - READ_AGAIN)
+    return replace(dose, passages=None, rungs=(), escalate=False, search=False, skip=skip)
+
+
+def following(dose: Dose, passages: int) -> Dose:
+    """Return the dose that follows a ladder that was refused to the last.
+
+    Args:
+        dose: the dose of the ladder, which escalates.
+        passages: number of passages of the first search and the second.
+    """
+    if dose.search and passages > dose.planned:
+        return further(dose, dose.planned)
+    return Dose(strategy=PARTITIONED)
+
+
 def describe(dose: Dose) -> str:
     """Describe a dose in a few words."""
     text = dose.strategy
@@ -109,6 +132,8 @@ def describe(dose: Dose) -> str:
         text += f" keeping {dose.keep:.0%} of the sentences"
     if dose.rungs:
         return f"{text}, by {', '.join(map(str, dose.rungs))} passages"
+    if dose.skip:
+        text += f" without {dose.skip} passage{'s' if dose.skip != 1 else ''} that were read"
     if dose.passages is not None:
         text += f" over {dose.passages} passage{'s' if dose.passages != 1 else ''}"
     return text

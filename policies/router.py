@@ -21,6 +21,7 @@ from policies.affordable import (
     Quote,
     afford,
     describe,
+    further,
     whole,
 )
 from policies.doubling import Doubling
@@ -57,8 +58,10 @@ class Router:
     issue: float = 0.0
     #: shares that are tried if the budget is short, falling; empty: only the share that is kept anyway
     step_down: tuple[float, ...] = STEP_DOWN
-    #: whether BriefContext reads all passages after every step of a ladder was refused
+    #: whether a dose follows after every step of a ladder was refused: BriefContext over all passages
     escalate: bool = True
+    #: whether that dose reads passages of a second search instead, if it finds any
+    search: bool = False
     #: name of the embedder of the compared vectors, for the record; ``None``: unknown
     embedder: str | None = None
     #: name of the configured compressor, for the record; ``None``: unknown
@@ -68,8 +71,9 @@ class Router:
     def parts(self) -> Mapping[str, str]:
         """See :class:`~posology.seams.Policy`."""
         shares = "/".join(map(repr, self.step_down)) or "off"
+        escalate = "search" if self.search else self.escalate
         parts = {
-            "settings": f"keep {self.keep!r}, escalate {self.escalate}, issue {self.issue!r}, step down {shares}",
+            "settings": f"keep {self.keep!r}, escalate {escalate}, issue {self.issue!r}, step down {shares}",
             "affordable": affordable.VERSION,
         }
         if self.compressor is not None:
@@ -168,6 +172,13 @@ class Router:
         if not passages:
             return Dose(strategy=WHOLE), ["Nothing was retrieved: there is nothing to decide."]
         tried = _number(features, "tried")
+        if tried and self.search and passages > tried:
+            dose = further(self._kept(features, steps), tried)
+            steps.append(
+                f"Search: {tried} passages were read, and the reply was a refusal to the last: "
+                f"{passages - tried} others."
+            )
+            return dose, steps
         if tried:
             steps.append(
                 f"Doubling: {tried} of {passages} passages were read, and the reply was a refusal to "
@@ -185,13 +196,14 @@ class Router:
         dose = self._kept(features, steps)
         if self.doubling is not None:
             # among so few passages none is in the middle: BriefContext would repeat the same call
-            escalate = self.escalate and passages > preflight.SPOTLIGHT
+            escalate = self.escalate and (self.search or passages > preflight.SPOTLIGHT)
             dose = replace(
                 dose,
                 # the first few passages are likely to miss the key passage
                 rungs=(passages,) if suspect else self.doubling.rungs(passages),
                 overlapping=self.doubling.overlapping,
                 escalate=escalate,
+                search=escalate and self.search,
             )
             steps.append(_explained(dose, suspect=suspect, sure=sure))
         if not steps:
@@ -299,7 +311,11 @@ def _explained(dose: Dose, *, suspect: bool, sure: float | None) -> str:
         suspect: whether the key passage is expected beyond the first.
         sure: probability that would suffice for BriefContext at once; ``None``: the probability is unknown.
     """
-    after = ", then BriefContext over all." if dose.escalate else "."
+    after = "."
+    if dose.search:
+        after = ", then a second search."
+    elif dose.escalate:
+        after = ", then BriefContext over all."
     if suspect and sure is None:
         return (
             f"Doubling: not calibrated, the issue is no reason for BriefContext, and too likely for a few passages: "

@@ -91,8 +91,10 @@ class RouterSpec(Spec):
     issue: float = 0.0
     #: shares that are tried if the budget is short, falling; empty: only the share that is kept anyway
     step_down: tuple[float, ...] = STEP_DOWN
-    #: whether BriefContext reads all passages after every step of a ladder was refused
+    #: whether a dose follows after every step of a ladder was refused
     escalate: bool = True
+    #: whether that dose reads passages of a second search
+    search: bool = False
 
     def policy(
         self,
@@ -121,6 +123,7 @@ class RouterSpec(Spec):
             issue=self.issue,
             step_down=self.step_down,
             escalate=self.escalate,
+            search=self.search,
             embedder=embedder,
         )
 
@@ -185,8 +188,8 @@ def parse(text: str) -> Spec:
     (on or off), ``start``, ``factor``, ``rounds`` (or ``all``) and ``overlapping`` of the doubling, ``keep`` (share to
     keep without a table, or ``own``: the compressor's choice), ``compressor`` (its name), ``saving`` (on or off: skip a
     compressor that costs more than it saves), ``issue`` (least probability of a buried passage for BriefContext at
-    once), ``step_down`` (shares to try if the budget is short, falling, separated by slashes, or off), ``escalate`` (on
-    or off). Settings of ``fixed``: ``strategy``, ``keep``, ``passages``, ``compressor``.
+    once), ``step_down`` (shares to try if the budget is short, falling, separated by slashes, or off), ``escalate`` (on:
+    BriefContext after a refused ladder; search: a second search; or off). Settings of ``fixed``: ``strategy``, ``keep``, ``passages``, ``compressor``.
 
     Raises:
         InvalidQuery: no such policy, setting or value.
@@ -260,6 +263,14 @@ def _step_down(spec: RouterSpec, value: str) -> RouterSpec:
     return replace(spec, step_down=shares)
 
 
+def _escalate(spec: RouterSpec, value: str) -> RouterSpec:
+    search = value.lower() == "search"
+    try:
+        return replace(spec, search=search, escalate=search or _switch(value))
+    except ValueError:
+        raise ValueError("must be on, search or off") from None
+
+
 def _compressor(spec: Spec, value: str) -> Spec:
     if not _NAME.fullmatch(value):
         raise ValueError("must be the name of a compressor")
@@ -280,7 +291,7 @@ _ROUTER: Mapping[str, Apply] = MappingProxyType(
         "saving": lambda spec, value: replace(spec, saving=_switch(value)),
         "issue": lambda spec, value: replace(spec, issue=_share(value)),
         "step_down": _step_down,
-        "escalate": lambda spec, value: replace(spec, escalate=_switch(value)),
+        "escalate": _escalate,
     }
 )
 _FIXED: Mapping[str, Apply] = MappingProxyType(

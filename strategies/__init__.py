@@ -81,8 +81,6 @@ STRATEGIES: dict[str, Entry] = {
     "compressed": Entry(build=_compressed, takes_compressor=True),
     "briefcontext": Entry(build=_briefcontext),
 }
-#: strategy that reads all passages after every step of a ladder was refused, as the router escalates
-ESCALATION = "briefcontext"
 
 
 def takes_compressor(strategy: object) -> bool:

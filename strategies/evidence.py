@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from posology.text.quotes import Claimed, Verified, verify
-from posology.types import Dose, Excerpt, QuoteFault, Retrieved, Task
+from posology.types import READ_AGAIN, Dose, Excerpt, QuoteFault, Retrieved, Task
 from prompts.answer import Quote
 from prompts.fence import position
 
@@ -40,6 +40,10 @@ def shown(excerpts: Sequence[Excerpt], passages: Sequence[Retrieved]) -> float |
 
 def truncate_task(task: Task, dose: Dose) -> Task:
     """Limit a task to the passages that a dose reads; its rankings stay complete."""
+    if dose.skip:
+        best, others = task.retrieval.passages[:READ_AGAIN], task.retrieval.passages[READ_AGAIN:]
+        kept = (*best, *others[dose.skip :])
+        task = replace(task, retrieval=replace(task.retrieval, passages=kept))
     if dose.passages is None or dose.passages >= len(task.retrieval.passages):
         return task
     return cut(task, 0, dose.passages)

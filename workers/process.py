@@ -14,14 +14,17 @@ from contextlib import AsyncExitStack, ExitStack
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from orchestrator.jobs.store import open_store
+from orchestrator.jobs.place import room
+from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.lane.collector import LaneOptions
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.question.answering import Answerer
 from orchestrator.question.pipeline import Pipeline
 from orchestrator.service import Service, make_service, open_connections
-from orchestrator.settings import Settings
+from orchestrator.settings import Auth, Settings
+from orchestrator.watches.watcher import PAUSE as WATCH_PAUSE
+from orchestrator.watches.watcher import Watcher
 from orchestrator.webhooks.delivery import Delivery
 from orchestrator.webhooks.outbox import Outbox
 from posology.errors import PosologyError
@@ -121,6 +124,8 @@ class Process:
                 if dispatches:
                     await self._warm()
                     group.start_soon(loops.dispatch)
+                    sweep = self._watcher().sweep
+                    group.start_soon(loops.in_turn, keys.WATCHING, WATCH_PAUSE, sweep)
                 _freeze()
                 note("worker ready", worker=self._work.worker, answers=dispatches)
                 group.start_soon(loops.announce)
@@ -139,6 +144,18 @@ class Process:
                 grace=settings.batch_lease,
             ),
         )
+
+    def _watcher(self) -> Watcher:
+        settings, store = self._settings, self._work.store
+        jobs = JobStore(
+            store.redis,
+            store.url,
+            retention=settings.retention,
+            prices=self._connections.prices,
+            room=room(settings),
+            advice=settings.auth is not Auth.KEYS,
+        )
+        return Watcher(jobs, self.service)
 
     def _sender(self) -> Sender:
         return Sender(Outbox(self._work.store), self._delivery)

@@ -17,6 +17,8 @@ _OVER = frozenset({"succeeded", "failed", "cancelled", "expired"})
 #: seconds that a job may take
 DEADLINE = 90
 _FORMS = ("free", "yes_no", "yes_no_maybe")
+#: share of the questions that are searched for a second time after a refusal
+_SEARCHING = 0.4
 #: ended jobs that a tenant of a steady run remembers, and documents of which it uploads revisions
 REMEMBERED, _REVISED = 300, 8
 #: seconds between two looks at what has not ended, in a steady run
@@ -169,6 +171,8 @@ class Work:
 
     def _body(self, text: str, **more: object) -> dict[str, object]:
         form = self._draw.choice(_FORMS)
+        if "strategy" not in more and self._draw.random() < _SEARCHING:
+            more["policy"] = "router:escalate=search"
         return {"question": text, "form": form, "k": 4, "deadline_seconds": DEADLINE, **more}
 
     async def _sure(self, send: Callable[[], Awaitable[Reply]], tries: int = 12) -> Reply:

@@ -1,7 +1,8 @@
 """Questions answered by simulated models, with the doses that policies give them.
 
 Every decision is the router's own, every prompt the strategies'. Retrievals and compressions are computed once, and
-each dose once for a question and a profile; an escalation adds BriefContext's cost where a ladder was refused.
+each dose once for a question and a profile; an escalation adds the cost of BriefContext, or of a call over what a second
+search found, where a ladder was refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from evals.pooled import SHADOW, counter, prices
 from orchestrator.compressors import Compressors
 from orchestrator.evaluation.simulation import Gold, SimulatedModel, is_right, profiles
 from orchestrator.settings import DEFAULT_COMPRESSOR
-from policies.affordable import PARTITIONED
+from policies.affordable import following
 from policies.qtable import QTable
 from policies.specs import parse
 from posology.index.embedders import load
@@ -64,6 +65,8 @@ class Asked:
     #: passages that it was written for
     documents: frozenset[str]
     retrieval: Retrieval
+    #: the same with what a second search adds
+    wider: Retrieval
     #: empty if the key passage was not retrieved
     gold: Gold
 
@@ -160,7 +163,7 @@ class Bench:
             first = await self._run(profile, asked, replace(dose, escalate=False))
             if not first.refused:
                 return first
-            last = await self._run(profile, asked, Dose(strategy=PARTITIONED))
+            last = await self._run(profile, asked, following(dose, len(asked.wider.passages)))
             return replace(last, cost=first.cost + last.cost)
         key = profile, asked.id, dose
         if key not in self._known:
@@ -171,7 +174,7 @@ class Bench:
         query = asked.retrieval.query
         task = Task(
             query=query,
-            retrieval=asked.retrieval,
+            retrieval=asked.wider if dose.skip else asked.retrieval,
             model=SHADOW,
             max_tokens=_MAX_TOKENS,
             quotes="sentences",

@@ -74,7 +74,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "keep": ("keep=1", "keep=own", "keep=0.4", "keep=0.2"),
     "steps": (ONE, "start=2,factor=2", "start=2,factor=4", "start=4,factor=2", "start=16"),
     "issue": ("issue=0", "issue=0.3", "issue=0.5", "preflight=off"),
-    "escalation": ("escalate=on", "escalate=off"),
+    "escalation": ("escalate=on", "escalate=search", "escalate=off"),
 }
 #: the shipped ones
 DEFAULTS = {
@@ -154,11 +154,12 @@ async def squad(given: argparse.Namespace) -> list[Asked]:
     found = []
     for question in [one for turn in turns for one in turn if one is not None][: given.questions]:
         retrieval = await pool.retrieve(question, given.k)
+        wider = await pool.retriever.further(retrieval, given.k)
         gold = {
             one.passage.id: [
                 s for s in one.sentences if any(s.start <= at < s.end for at in starts[question.id])
             ]
-            for one in retrieval.passages
+            for one in wider.passages
             if one.passage.id == question.passage
         }
         found.append(
@@ -167,6 +168,7 @@ async def squad(given: argparse.Namespace) -> list[Asked]:
                 id=question.id,
                 documents=frozenset({question.passage}),
                 retrieval=retrieval,
+                wider=wider,
                 gold=gold,
             )
         )
@@ -182,13 +184,15 @@ async def medically(name: str, given: argparse.Namespace) -> list[Asked]:
     found = []
     for one in posed[: given.questions]:
         retrieval = await retriever.retrieve(one.query, given.k, "fused")
+        wider = await retriever.further(retrieval, given.k)
         found.append(
             Asked(
                 origin=name,
                 id=one.id,
                 documents=one.documents,
                 retrieval=retrieval,
-                gold=one.gold(retrieval),
+                wider=wider,
+                gold=one.gold(wider),
             )
         )
     return found

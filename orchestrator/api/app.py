@@ -30,6 +30,7 @@ from orchestrator.api.routes import (
 )
 from orchestrator.api.tables import routes as tables
 from orchestrator.api.traffic import TrafficMiddleware
+from orchestrator.api.watches import routes as watches
 from orchestrator.console.routes import ROUTES as CONSOLE
 from orchestrator.environment import prepare_process
 from orchestrator.jobs.place import room
@@ -109,6 +110,7 @@ def create_app(
         tables,
         chat,
         webhooks,
+        watches,
     ):
         app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)

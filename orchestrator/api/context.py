@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 from fastapi import Depends, Header, Request, Security
@@ -17,6 +17,7 @@ from orchestrator.api.traffic import TENANT, Traffic
 from orchestrator.ingest.uploads.uploads import INGESTS, Uploads
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
+from orchestrator.oidc import provider_of
 from orchestrator.question.sent import unknown_field
 from orchestrator.service import place_of
 from orchestrator.settings import Auth, Settings
@@ -27,6 +28,9 @@ from posology.budget.tenants.store import TenantStore, refused
 from posology.errors import KeyRefused
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
+
+if TYPE_CHECKING:
+    from orchestrator.oidc.provider import Provider
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +108,8 @@ class Context:
     waits: Places = field(init=False)
     searches: Places = field(init=False)
     reads: Places = field(init=False)
+    #: whose tokens count beside keys; ``None``: keys alone
+    oidc: Provider | None = field(init=False)
     #: held by the audit of a ledger that runs
     audits: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     _literature: Literature | None = None
@@ -115,6 +121,7 @@ class Context:
 
     def __post_init__(self) -> None:
         most = self.limits
+        self.oidc = provider_of(self.settings)
         self.streams = Places(
             "TooManyStreams", "event streams", total=most.streams, each=most.tenant_streams
         )
@@ -215,7 +222,8 @@ _KEY = HTTPBearer(
     auto_error=False,
     scheme_name="key",
     bearerFormat="psl_ID_SECRET",
-    description="API key of a tenant, from `posology tenants create`. A service without keys takes any text.",
+    description="API key of a tenant, from `posology tenants create`, or an access token of the service's OpenID Connect "
+    "provider. A service without keys takes any text.",
 )
 _KEYED = "posology.keyed"
 Given = Annotated[HTTPAuthorizationCredentials | None, Security(_KEY)]
@@ -229,7 +237,7 @@ async def _tenant(
         str | None,
         Header(
             description="Tenant of the request. With an API key it is the key's tenant; omit the header or "
-            "repeat that name. Default: `default` without keys.",
+            "repeat that name. With an access token of several tenants it chooses one. Default: `default` without keys.",
             examples=["acme"],
         ),
     ] = None,
@@ -242,12 +250,38 @@ async def _tenant(
     Raises:
         KeyRefused: the key is wrong or has ended, or the API asks for keys, and it is unknown or missing.
         TenantDisabled: the tenant is disabled.
-        RequestProblem: the header names another tenant than the key's.
+        RequestProblem: the header names another tenant than the key's, or the token's provider cannot be reached.
         InvalidQuery: the tenant's name is invalid.
     """
-    owner = None if given is None else await api.tenants().of_bearer(given.credentials)
+    owner = None if given is None else await _owner(api, given.credentials, x_posology_tenant)
     tenant = _named(api, owner, x_posology_tenant)
     request.scope[TENANT], request.scope[_KEYED] = tenant, owner is not None
+    return tenant
+
+
+async def _owner(api: Context, bearer: str, chosen: str | None) -> str | None:
+    """Return the tenant of a key or an access token; ``None``: it is neither.
+
+    Args:
+        api: the app.
+        bearer: what the request sent.
+        chosen: tenant that the header names, which chooses among those of a token.
+    """
+    if api.oidc is None or not api.oidc.is_token(bearer):
+        return await api.tenants().of_bearer(bearer)
+    allowed = api.oidc.options.rights(await api.oidc.program(bearer)).tenants
+    if chosen is None and len(allowed) > 1:
+        raise RequestProblem(
+            422, "TenantNotChosen", "The access token has several tenants",
+            f"name one in X-Posology-Tenant: {', '.join(allowed)}",
+        )  # fmt: skip
+    tenant = chosen or next(iter(allowed), None)
+    if tenant not in allowed:
+        raise RequestProblem(
+            403, "NotYourTenant", "The access token does not have this tenant",
+            "no group of the access token stands for this tenant: ask the operator of this service",
+        )  # fmt: skip
+    await api.tenants().admit(tenant)
     return tenant
 
 

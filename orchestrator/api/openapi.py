@@ -12,10 +12,11 @@ from orchestrator.api.chat import examples as chat
 from orchestrator.api.chat.request import ChatRequest
 from orchestrator.api.examples import JSON, fails
 from orchestrator.ingest.live.request import FetchRequest
-from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
-from orchestrator.question.sent import QuoteRequest
+from orchestrator.question.request import JobRequest, SearchRequest
+from orchestrator.question.sent import FeedbackRequest, QuoteRequest
 from orchestrator.settings import Auth
 from orchestrator.tables.served.request import TableRequest
+from orchestrator.watches.request import WatchRequest
 from orchestrator.webhooks.request import WebhookRequest
 from posology import errors
 from posology.budget.tenants.store import refused
@@ -37,6 +38,7 @@ def document(app: FastAPI) -> dict[str, Any]:
                 (QuoteRequest, "validation"),
                 (FeedbackRequest, "validation"),
                 (FetchRequest, "validation"),
+                (WatchRequest, "validation"),
                 (WebhookRequest, "validation"),
                 (TableRequest, "validation"),
                 (ChatRequest, "validation"),

@@ -56,6 +56,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.BatchNotFound: 404,
         errors.IngestNotFound: 404,
         errors.WebhookNotFound: 404,
+        errors.WatchNotFound: 404,
         errors.TableNotFound: 404,
         errors.StoreUnavailable: 503,
         errors.BudgetError: 402,

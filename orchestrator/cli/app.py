@@ -49,6 +49,12 @@ SECTIONS = (
                 target="orchestrator.cli.ask.command:ask",
             ),
             Entry(
+                name="chat",
+                help="Answer the questions of a conversation, one a line.",
+                target="orchestrator.cli.ask.chat:chat",
+                long=True,
+            ),
+            Entry(
                 name="search",
                 help="Show the passages that a question would be answered from, with their places in every ranking.",
                 target="orchestrator.cli.ask.command:search",
@@ -138,6 +144,16 @@ SECTIONS = (
                 name="jobs",
                 help="List, inspect, cancel and retry jobs in the queue.",
                 target="orchestrator.cli.jobs.commands:app",
+            ),
+            Entry(
+                name="watch",
+                help="Ask a question now, and again when its evidence in the index has changed; tell only of changes.",
+                target="orchestrator.cli.jobs.watches:watch",
+            ),
+            Entry(
+                name="watches",
+                help="List, inspect, pause, resume and end watches.",
+                target="orchestrator.cli.jobs.watches:app",
             ),
             Entry(
                 name="webhook",

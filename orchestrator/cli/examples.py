@@ -9,6 +9,7 @@ from types import MappingProxyType
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "ask": 'ask "Does aspirin prevent stroke?" ./papers --since 2015 --why',
+        "chat": "chat ./papers --k 12",
         "table": "table ./papers -o table.xlsx --fields fields.toml",
         "search": 'search "aspirin stroke" --index ./index --k 20 --format bibtex',
         "show": "show pmid:10051933 --index ./index",
@@ -35,6 +36,12 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "jobs watch": "jobs watch ID",
         "jobs cancel": "jobs cancel ID",
         "jobs retry": "jobs retry --all-failed",
+        "watch": 'watch "Does aspirin prevent stroke?" --every week --max-cost 0.05',
+        "watches list": "watches list",
+        "watches show": "watches show ID",
+        "watches pause": "watches pause ID",
+        "watches resume": "watches resume ID",
+        "watches end": "watches end ID",
         "webhook create": "webhook create https://example.org/posology --event job.ended",
         "webhook list": "webhook list",
         "webhook show": "webhook show ID",

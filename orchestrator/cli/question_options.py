@@ -17,7 +17,13 @@ from pydantic.fields import FieldInfo
 from typer.models import OptionInfo
 
 from orchestrator.cli.option_groups import Group
-from orchestrator.question.request import ROW_ONLY, TEMPLATES, FiltersRequest, JobRequest
+from orchestrator.question.request import (
+    NO_DEFAULT,
+    TEMPLATES,
+    AskRequest,
+    FiltersRequest,
+    JobRequest,
+)
 from posology.errors import InvalidQuery
 from posology.published.base import descriptions
 
@@ -48,6 +54,7 @@ _METAVARS: Mapping[str, str] = MappingProxyType(
         "prompts": "DIR",
         "max_cost_usd": "USD",
         "deadline_seconds": "SECONDS",
+        "parent": "JOB",
     }
 )
 
@@ -124,7 +131,7 @@ class FilterOptions(RequestOptions):
 class QuestionOptions(RequestOptions):
     """How one question is answered."""
 
-    names = tuple(n for n in JobRequest.model_fields if n not in ("question", "deadline_seconds"))
+    names = tuple(name for name in AskRequest.model_fields if name != "question")
 
     def fields(self, question: str) -> dict[str, Any]:
         """Return a question and its options as a request.
@@ -147,7 +154,7 @@ class JobOptions(QuestionOptions):
 class RowOptions(RequestOptions):
     """Defaults for the rows of a file, in the fields that a row omits."""
 
-    names = tuple(name for name in JobRequest.model_fields if name not in ROW_ONLY)
+    names = tuple(name for name in JobRequest.model_fields if name not in NO_DEFAULT)
 
 
 def option(name: str, *, model: type[BaseModel] = JobRequest, default: Any = None) -> OptionInfo:

@@ -54,6 +54,7 @@ from posology.published.jobs import BatchOutput, BatchPage, JobOutput, JobPage
 from posology.published.literature import IndexStatus, QuoteSearch, SearchOutput
 from posology.published.money import SpendOutput
 from posology.published.tables.forms import TableOutput
+from posology.published.watches.forms import WatchList, WatchOutput
 from posology.published.webhooks.endpoints import (
     WebhookCreated,
     WebhookFailures,
@@ -89,6 +90,8 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "affected": AffectedPage,
         "batch": BatchOutput,
         "batches": BatchPage,
+        "watch": WatchOutput,
+        "watches": WatchList,
         "webhook": WebhookOutput,
         "webhooksecret": WebhookCreated,
         "webhooks": WebhookList,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -25,6 +25,7 @@ from orchestrator.console.sessions import (
     form_token,
     new_token,
 )
+from orchestrator.oidc.options import START
 from orchestrator.settings import Auth
 from posology.budget.tenants import api_keys
 from posology.errors import KeyRefused, PosologyError, TenantDisabled
@@ -99,13 +100,13 @@ def keep(response: Response, asked: Asked, token: str) -> None:
         token,
         max_age=LENGTH,
         path=HOME,
-        secure=_over_tls(asked),
+        secure=over_tls(asked),
         httponly=True,
         samesite="strict",
     )
 
 
-def _over_tls(asked: Asked) -> bool:
+def over_tls(asked: Asked) -> bool:
     """Return whether the browser may send the cookie over TLS alone.
 
     Behind a proxy that ends TLS, requests come without it, and headers of a proxy that is not known do not count.
@@ -208,7 +209,7 @@ def check_form(asked: Asked, given: str | None) -> None:
     Raises:
         RequestProblem: 403.
     """
-    if COOKIE not in asked.request.cookies and _over_tls(asked):
+    if COOKIE not in asked.request.cookies and over_tls(asked):
         raise RequestProblem(
             403, "FormRefused", "The browser sent no cookie",
             "the console's cookie is sent over TLS alone: open the console by https or as localhost, or set "
@@ -229,7 +230,7 @@ def sessions(api: Context) -> Sessions:
 
 async def show_sign_in(asked: Asked) -> Response:
     """Show the form that signs in; a visitor who is signed in goes on."""
-    to = _within(asked.request.query_params.get("to"))
+    to = within(asked.request.query_params.get("to"))
     if asked.tenant is not None or asked.operator:
         return redirect(to)
     return asked.page("sign_in.html", to=to, failed=None)
@@ -237,22 +238,27 @@ async def show_sign_in(asked: Asked) -> Response:
 
 async def sign_in(asked: Asked) -> Response:
     """Begin a session by a tenant's key or the operator's."""
-    to = _within(asked.form.get("to"))
+    to = within(asked.form.get("to"))
     store = sessions(asked.api)
     try:
         async with store.trying(address(asked.request.scope) or "unknown"):
             session = await _session(asked.api, asked.form.get("key", "").strip())
     except TooManySignIns:
-        said = f"Too many sign-ins from this address have failed: try again in {WINDOW} seconds."
-        refused = asked.page("sign_in.html", 429, to=to, failed=said)
-        refused.headers["Retry-After"] = str(WINDOW)
-        return refused
+        return too_many(asked, to)
     except PosologyError as error:
         said = "The key is not accepted." if isinstance(error, KeyRefused) else error.message
         return asked.page("sign_in.html", 401, to=to, failed=said)
     await store.end(asked.token)
     response = redirect(to)
     keep(response, asked, await store.begin(session))
+    return response
+
+
+def too_many(asked: Asked, to: str) -> Response:
+    """Return the page for an address from which too many sign-ins have failed."""
+    said = f"Too many sign-ins from this address have failed: try again in {WINDOW} seconds."
+    response = asked.page("sign_in.html", 429, to=to, failed=said)
+    response.headers["Retry-After"] = str(WINDOW)
     return response
 
 
@@ -291,17 +297,25 @@ async def _session(api: Context, key: str) -> Session:
 
 
 async def _stands(session: Session, api: Context) -> bool:
+    proven = session.key.startswith(START)
+    if proven and (api.oidc is None or session.key != api.oidc.options.key):
+        return False
     if session.tenant is None:
         wanted = api.settings.console_key
-        return wanted is not None and api_keys.is_key_of(wanted.get_secret_value(), session.key)
+        return proven or (
+            wanted is not None and api_keys.is_key_of(wanted.get_secret_value(), session.key)
+        )
     try:
-        await api.tenants().check(session.tenant, session.key)
+        if proven:
+            await api.tenants().admit(session.tenant)
+        else:
+            await api.tenants().check(session.tenant, session.key)
     except (KeyRefused, TenantDisabled):
         return False
     return True
 
 
-def _within(to: str | None) -> str:
+def within(to: str | None) -> str:
     """Return a path of the console; another address, such as another site's, becomes its first page."""
     try:
         parts = urlsplit(to or "")
@@ -315,6 +329,7 @@ def _within(to: str | None) -> str:
         or parts.netloc
         or not inside
         or "\\" in to
+        or ".." in unquote(parts.path).split("/")
         or not to.isprintable()
     ):
         return HOME

@@ -11,17 +11,19 @@ from orchestrator.api.bodies import unless_left
 from orchestrator.api.problems import RequestProblem
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HOME, respond
+from orchestrator.jobs.conversations import request_of
 from orchestrator.jobs.rows import Row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.request import JobRequest
 from posology.errors import PosologyError
 from posology.published.estimates import EstimateOutput
 from posology.store import keys
+from posology.text.follow_ups import continued
 from posology.types import Form
 from strategies import STRATEGIES
 
 #: fields of the form that are fields of a request; an empty one is left out
-_FIELDS = ("question", "form", "model", "k", "strategy", "policy", "max_cost_usd")
+_FIELDS = ("question", "form", "model", "k", "strategy", "policy", "max_cost_usd", "parent")
 _YEARS = ("since", "until")
 #: fields with names that commas separate
 _NAMES = ("publication_types", "journals", "mesh")
@@ -30,9 +32,25 @@ _FORMS = (Form.FREE, Form.YES_NO, Form.YES_NO_MAYBE)
 
 
 async def shown(asked: Asked) -> Response:
-    """Show the form; with ``question`` in the address, it is filled in."""
+    """Show the form, with the ``question`` in the address, as a follow-up of the job ``parent`` if that is there."""
     given = {"question": asked.request.query_params.get("question", "")}
-    return _page(asked, given)
+    parent = asked.request.query_params.get("parent")
+    if parent is None:
+        return _page(asked, given)
+    try:
+        before = await request_of(parent, asked.own, asked.api.jobs().get)
+    except PosologyError as error:
+        return _page(asked, given, failed=error)
+    question = " ".join(continued([before["question"], given["question"]]))
+    return _page(asked, _again(before) | {"question": question, "parent": parent})
+
+
+def _again(request: Mapping[str, Any]) -> dict[str, str]:
+    """Return the form of another question that is asked as a job was."""
+    filters = request.get("filters") or {}
+    values = {name: request.get(name) for name in _FIELDS} | {n: filters.get(n) for n in _YEARS}
+    values |= {name: ", ".join(filters.get(name) or ()) for name in _NAMES}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 async def submitted(asked: Asked) -> Response:

@@ -17,8 +17,10 @@ from orchestrator.console import access, ask, batches, jobs, literature, replay
 from orchestrator.console.access import FIELD, HEADER, Asked, SignedOut, check_form, check_origin
 from orchestrator.console.compare import evaluations, policies
 from orchestrator.console.money import ledger, overview
+from orchestrator.console.oidc import sign_in
 from orchestrator.console.operator import reconciliations, tenants, workers
 from orchestrator.console.pages import HOME, respond, serve_static
+from orchestrator.console.watches import listing as watches
 from orchestrator.console.webhooks import endpoints
 from posology.budget.tenants.store import refused
 
@@ -129,6 +131,8 @@ ROUTES = (
     _route("/sign-in", access.show_sign_in, who=For.ALL),
     _route("/sign-in", access.sign_in, "POST", who=For.ALL),
     _route("/sign-out", access.sign_out, "POST"),
+    _route("/oidc/start", sign_in.started, who=For.ALL),
+    _route("/oidc/return", sign_in.returned, who=For.ALL),
     _route("/jobs", jobs.listed),
     _route("/jobs/{job}", jobs.shown),
     _route("/jobs/{job}/events", jobs.events),
@@ -155,6 +159,9 @@ ROUTES = (
     _route("/compare", policies.compared, "POST"),
     _route("/compare/{run}", evaluations.shown, who=For.OPERATOR),
     _route("/compare/{run}/figures/{figure}", evaluations.figure, who=For.OPERATOR),
+    _route("/watches", watches.listed),
+    _route("/watches/{watch}", watches.shown),
+    _route("/watches/{watch}/turn", watches.turned, "POST"),
     _route("/webhooks", endpoints.listed),
     _route("/webhooks", endpoints.created, "POST"),
     _route("/webhooks/{webhook}", endpoints.shown),

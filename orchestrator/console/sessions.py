@@ -33,7 +33,7 @@ class Session:
 
     #: the tenant; ``None``: an operator, who has no jobs
     tenant: str | None
-    #: id of the tenant's key, or digest of the operator's
+    #: id of the tenant's key, or digest of the operator's, or of the sign-in provider's options
     key: str
 
     @property
@@ -111,6 +111,17 @@ class Sessions:
         with translated(self._url):
             await self._redis.decr(name)
 
+    async def first(self, state: str, *, seconds: int) -> bool:
+        """Return whether a state of the sign-in provider is used for the first time in so many seconds.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        with translated(self._url):
+            return bool(
+                await self._redis.set(keys.console_return(_digest(state)), 1, ex=seconds, nx=True)
+            )
+
     async def find(self, token: str) -> Session | None:
         """Return a session; ``None``: it has ended, or never was.
 
@@ -146,4 +157,8 @@ def place(address: str) -> str:
 
 
 def _name(token: str) -> str:
-    return keys.console_session(hashlib.sha256(token.encode()).hexdigest())
+    return keys.console_session(_digest(token))
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -23,7 +23,6 @@ from orchestrator.evaluation.simulated import Simulated, is_simulated
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, make_estimator
 from orchestrator.question.estimates.tokens import packaged_counter
-from orchestrator.question.machine import task_of
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service
@@ -150,9 +149,10 @@ async def estimate(plan: Plan, folder: Folder, terms: Terms, resources: Open) ->
             return None
         # without a stored vector of a paid embedder, passages are found by words
         prepared = await pipeline.prepare(request, spend=Spend(tenant=terms.tenant, blind=True))
+        dose = prepared.decision.dose
         one = await estimator(
-            task_of(request, prepared.retrieval),
-            prepared.decision.dose,
+            await pipeline.foreseen(request, prepared.retrieval, dose),
+            dose,
             partition_size=request.partition_size,
         )
         return await to_thread.run_sync(estimator.vectors, one, before) if before else one

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from orchestrator.jobs.records import WHOLE
 from orchestrator.jobs.store import JobStore
-from orchestrator.question.request import FeedbackRequest
+from orchestrator.question.sent import FeedbackRequest
 from posology.errors import JobNotFound, JobNotSucceeded
 from posology.published.jobs import JobOutput
 from posology.store import keys

@@ -85,7 +85,9 @@ def output(
         else None,
         # a late reply may still report its cost after the result was written
         result=result.model_copy(update={"spending": spent}) if result else None,
-        error=_told(error, advice=advice).model_copy(update={"spending": spent}) if error else None,
+        error=public(error, advice=advice).model_copy(update={"spending": spent})
+        if error
+        else None,
         cancellation=_cancellation(record, made)
         if record["state"] in (JobState.CANCELLING, JobState.CANCELLED)
         else None,
@@ -140,16 +142,16 @@ def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
     }
 
 
-def _told(error: ErrorBody, *, advice: bool) -> ErrorBody:
+def public(error: ErrorBody, *, advice: bool) -> ErrorBody:
     """Return an error; without advice, one of the service's set-up names no variable, file or host."""
     kind = getattr(errors, error.type, None)
     if advice or kind is None:
         return error
     if not issubclass(kind, errors.ConfigurationError | errors.IndexFault):
         # of the store's commands, few meet an error
-        from posology.network.failures import public
+        from posology.network import failures
 
-        return error.model_copy(update={"message": public(error.message)})
+        return error.model_copy(update={"message": failures.public(error.message)})
     if issubclass(kind, _CALLERS):
         return error
     return error.model_copy(update={"message": WITHHELD, "details": {}})

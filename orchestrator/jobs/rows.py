@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.jobs import records
-from orchestrator.question.request import DEADLINE, JobRequest
+from orchestrator.question.request import ALONE, DEADLINE, JobRequest
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery, JobCancelled, JobNotFound, PosologyError
 from posology.published.calls import ErrorBody, Spending
@@ -65,12 +65,13 @@ def read_row(
         request = JobRequest.parse({**_left(defaults, data), **data}).settled(
             settings, deadline=DEADLINE
         )
-        if request.fetch is not None:
-            # whose it is, only the service that fetched knows
-            raise InvalidQuery(
-                "a row of a batch cannot have the field fetch: submit its question alone",
-                field="fetch",
-            )
+        for name in sorted(ALONE):
+            # whose they are, only the service that has them knows
+            if getattr(request, name) is not None:
+                raise InvalidQuery(
+                    f"a row of a batch cannot have the field {name}: submit its question alone",
+                    field=name,
+                )
     except PosologyError as error:
         return Row(number=number, id=own, request=None, error=_body(error, line))
     return Row(number=number, id=own, request=request, error=None)

@@ -112,7 +112,7 @@ class JobStore:
             IdempotencyConflict: the key was used for another request.
             BatchNotFound: the batch has expired.
             BatchCancelled: the batch was cancelled.
-            InvalidQuery: the tenant or the key is invalid.
+            InvalidQuery: the tenant, the key or the parent is invalid.
             BudgetError: the tenant may not use the model, or its remaining budget is too small for one call.
                 Rows of a batch are accepted, and fail one by one.
             QueueFull: the tenant has no room for another job.
@@ -125,8 +125,11 @@ class JobStore:
                 f"an idempotency key must have 1 to {MAX_KEY} printable characters (got {len(key)})",
                 field="key",
             )
-        body = request.model_dump_json()
-        model = str(request.model)
+        if request.parent is not None:
+            from orchestrator.jobs.conversations import completed
+
+            request = await completed(request, tenant, self.get)
+        body, model = request.model_dump_json(), str(request.model)
         record = {
             "tenant": tenant,
             "request": body,

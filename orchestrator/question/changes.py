@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from posology.errors import VersionGone
 from posology.index.store import Index
 from posology.index.view import View
 from posology.published.affected import ChangeKind, EvidenceChange
-from posology.published.answers import AskOutput, Evidence, Source
+from posology.published.answers import Disagreement, Evidence, Source
 from posology.types import Flag, FlagKind, Passage
 
 _KINDS: Mapping[FlagKind, ChangeKind] = {
@@ -22,6 +22,25 @@ _KINDS: Mapping[FlagKind, ChangeKind] = {
     FlagKind.CONCERN: ChangeKind.CONCERN,
     FlagKind.CORRECTION: ChangeKind.CORRECTED,
 }
+
+
+class Answered(Protocol):
+    """An answer, as far as its evidence is compared."""
+
+    @property
+    def index(self) -> str:
+        """Name and version of its index."""
+        ...
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Its verified quotes."""
+        ...
+
+    @property
+    def conflicts(self) -> tuple[Disagreement, ...]:
+        """Contradictions among its sources."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +54,7 @@ class Cited:
     evidence: tuple[Evidence, ...]
 
 
-def cited(out: AskOutput) -> tuple[Cited, ...]:
+def cited(out: Answered) -> tuple[Cited, ...]:
     """Return the passages that an answer cites in its evidence and conflicts, each once."""
     sources: dict[str, Source] = {}
     quotes: dict[str, dict[str, None]] = {}
@@ -73,11 +92,11 @@ class Changes:
         """Return name and version of the index that answers are compared with."""
         return self._newest.version
 
-    def comparable(self, out: AskOutput) -> bool:
+    def comparable(self, out: Answered) -> bool:
         """Return whether an answer used an index of this name."""
         return out.index.rpartition("@")[0] == self._index.name
 
-    def load(self, outs: Iterable[AskOutput]) -> None:
+    def load(self, outs: Iterable[Answered]) -> None:
         """Read the passages that answers cite, those of one version at once.
 
         Raises:
@@ -92,7 +111,7 @@ class Changes:
         for version, ids in wanted.items():
             self._read(version, list(ids))
 
-    def of(self, out: AskOutput) -> tuple[EvidenceChange, ...]:
+    def of(self, out: Answered) -> tuple[EvidenceChange, ...]:
         """Return what has changed in the passages that an answer cites.
 
         Raises:
@@ -108,7 +127,7 @@ class Changes:
             found += self._changes(one, now.get(one.source.id), before.get(one.source.id), out)
         return tuple(found)
 
-    def _differs(self, out: AskOutput) -> bool:
+    def _differs(self, out: Answered) -> bool:
         return out.index != self.version and self.comparable(out)
 
     def _read(self, version: str, ids: Sequence[str]) -> Mapping[str, Passage | None]:
@@ -123,7 +142,7 @@ class Changes:
         return known
 
     def _changes(
-        self, reference: Cited, now: Passage | None, before: Passage | None, out: AskOutput
+        self, reference: Cited, now: Passage | None, before: Passage | None, out: Answered
     ) -> Iterator[EvidenceChange]:
         name = reference.source.id
         given: dict[str, Any] = {"passage": name, "title": reference.source.title}
@@ -160,7 +179,7 @@ class Changes:
             )
 
     def _since(
-        self, name: str, out: AskOutput, changed: Callable[[Passage | None], bool]
+        self, name: str, out: Answered, changed: Callable[[Passage | None], bool]
     ) -> dict[str, Any]:
         """Return the first readable version after an answer's that has a change, and its time."""
         number = int(out.index.rpartition("@")[2])

@@ -136,7 +136,7 @@ class Partitioned:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Escalating:
-    """Every step of a ladder was refused: the policy is to decide again."""
+    """Every step of a ladder was refused: the policy is to decide again, after a second search if its dose says so."""
 
     prepared: Prepared
     refused: Refusal
@@ -248,8 +248,7 @@ def _escalates(prepared: Prepared, refused: Refusal) -> bool:
     dose = prepared.decision.dose
     if not dose.escalate or prepared.decision.then or refused.filtered:
         return False
-    planned = dose.rungs[-1] if dose.overlapping else sum(dose.rungs)
     read = max((step.first + step.passages for step in refused.rungs), default=0)
     # a refusal in place of an answer whose sentences were all left out is none of the model's
     every = all(step.refused for step in refused.rungs)
-    return every and 0 < read >= min(planned, len(prepared.retrieval.passages))
+    return every and 0 < read >= min(dose.planned, len(prepared.retrieval.passages))

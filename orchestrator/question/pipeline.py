@@ -26,6 +26,7 @@ from orchestrator.question.machine import (
     answered,
     begin,
     escalated,
+    task_of,
 )
 from orchestrator.question.request import Request
 from orchestrator.settings import DEFAULT_COMPRESSOR
@@ -35,7 +36,7 @@ from posology.llm.accounting import Account
 from posology.llm.calls import CAPACITY_TIMEOUT, Caller, Told
 from posology.llm.models.families import tier_of
 from posology.seams import Complete, Journal, Recall, Strategy
-from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval
+from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval, Task
 from strategies import Choose, make, takes_compressor
 from strategies.evidence import whole
 
@@ -179,6 +180,24 @@ class Pipeline:
             remaining=remaining,
         )
 
+    async def foreseen(self, request: Request, retrieval: Retrieval, dose: Dose) -> Task:
+        """Return the task over all passages that a dose may read, a second search's among them; calls no model.
+
+        Args:
+            request: the question.
+            retrieval: the first search.
+            dose: what the policy decided on it.
+
+        Raises:
+            PosologyError: the index cannot serve, or no longer has the version of the first search.
+        """
+        if dose.search:
+            retrieval = await self._further(request, retrieval)
+        return task_of(request, retrieval)
+
+    async def _further(self, request: Request, before: Retrieval) -> Retrieval:
+        return await self._retriever.further(before, request.k, retracted=request.retracted)
+
     async def advance(
         self,
         state: Answering | Escalating,
@@ -212,6 +231,11 @@ class Pipeline:
             )
             return answered(state, outcome)
         prepared = state.prepared
+        if prepared.decision.dose.search:
+            started = time.perf_counter()
+            retrieval = await self._further(prepared.request, prepared.retrieval)
+            took = prepared.retrieval_seconds + time.perf_counter() - started
+            prepared = replace(prepared, retrieval=retrieval, retrieval_seconds=took)
         then = decided or await self._decider(
             prepared.request,
             prepared.retrieval,

@@ -53,8 +53,6 @@ MAX_DEADLINE = 14 * _DAY
 DEADLINE, LANE_DEADLINE = _DAY, 7 * _DAY
 #: maximum number of retrieved passages; more is a literature search, not a question's context
 MAX_K = 200
-#: maximum length of a comment on an answer, characters
-MAX_COMMENT = 2_000
 #: maximum length of a compressor's name, characters
 MAX_COMPRESSOR = 100
 #: maximum length of a policy's name and settings, characters
@@ -354,6 +352,15 @@ class JobRequest(AskRequest):
     fetch: str | None = Field(default=None, pattern=r"^ingest_[0-9a-f]{28}$", max_length=40)
     """Id of the ingest that fetched literature for the question, which the job's record keeps. Default: none."""
 
+    # left out of records where it is not given, as support_model is
+    parent: str | None = Field(
+        default=None,
+        pattern=r"^job_[0-9a-f]{28}$",
+        max_length=40,
+        exclude_if=lambda one: one is None,
+    )
+    """Id of an earlier job: a question that continues its question ("And in children?") is asked with that. Default: none."""
+
     deadline_seconds: float = Field(default=900.0, ge=1.0, le=MAX_DEADLINE)
     """Seconds from submission until an unfinished job expires, 1 to 1209600. Default: 900; 86400 in a batch; 604800 in the
     tier batch."""
@@ -381,14 +388,7 @@ class JobRequest(AskRequest):
         return self.model_copy(update=filled)
 
 
-#: fields that only a row of a batch has; all others may have defaults for the whole batch
-ROW_ONLY = frozenset({"question", "options"})
-
-
-class FeedbackRequest(Sent):
-    """A user's judgement of an answer."""
-
-    score: float = Field(ge=0, le=1, allow_inf_nan=False)
-    """Quality of the answer, 0 (worst) to 1 (best)."""
-    comment: Annotated[Text, Field(max_length=MAX_COMMENT)] | None = None
-    """Comment on the answer, at most 2000 characters. Default: none."""
+#: fields of a question that is submitted alone
+ALONE = frozenset({"fetch", "parent"})
+#: fields that have no default for a whole batch
+NO_DEFAULT = frozenset({"question", "options"}) | ALONE

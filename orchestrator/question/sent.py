@@ -17,6 +17,8 @@ from posology.published.base import Described
 MAX_MODEL = 200
 #: maximum characters of a quote that is looked for in the whole index
 MAX_SOUGHT = 2_000
+#: maximum length of a comment on an answer, characters
+MAX_COMMENT = 2_000
 #: maximum number of an index version
 MAX_VERSION = 2**53
 #: characters of an unknown field's name that an error repeats
@@ -122,3 +124,12 @@ class QuoteRequest(Sent):
     """The quote, a sentence or a few, at most 2000 characters."""
     index_version: int | None = Field(default=None, ge=1, le=MAX_VERSION)
     """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
+
+
+class FeedbackRequest(Sent):
+    """A user's judgement of an answer."""
+
+    score: float = Field(ge=0, le=1, allow_inf_nan=False)
+    """Quality of the answer, 0 (worst) to 1 (best)."""
+    comment: Annotated[Text, Field(max_length=MAX_COMMENT)] | None = None
+    """Comment on the answer, at most 2000 characters. Default: none."""

@@ -238,6 +238,21 @@ class Fields(BaseModel):
     console_secure: bool | None = Field(default=None, alias="POSOLOGY_CONSOLE_SECURE")
     """Whether browsers send the console's cookie over TLS alone. Default: true if the API asks for keys and is not reached as
     `localhost`, whatever a proxy says; else where the request came by TLS."""
+    oidc_issuer: str | None = Field(default=None, alias="POSOLOGY_OIDC_ISSUER")
+    """Issuer of an OpenID Connect provider, e.g. `https://sso.example.org/realms/one`, for the console's sign-in and access
+    tokens. Default: none; API keys alone."""
+    oidc_client_id: str | None = Field(default=None, alias="POSOLOGY_OIDC_CLIENT_ID")
+    """Client id of this service at the OpenID Connect provider. Default: none."""
+    oidc_client_secret: SecretStr | None = Field(default=None, alias="POSOLOGY_OIDC_CLIENT_SECRET")
+    """Secret of that client. Default: none."""
+    oidc_audience: str | None = Field(default=None, alias="POSOLOGY_OIDC_AUDIENCE")
+    """Audience that access tokens for the API must name. Default: `POSOLOGY_OIDC_CLIENT_ID`."""
+    oidc_groups: str = Field(default="", alias="POSOLOGY_OIDC_GROUPS")
+    """Tenants of the provider's groups, as `group=tenant` separated by commas. Default: none."""
+    oidc_operators: str = Field(default="", alias="POSOLOGY_OIDC_OPERATORS")
+    """Groups of the provider that are operators of the console, separated by commas. Default: none."""
+    oidc_claim: str = Field(default="groups", min_length=1, alias="POSOLOGY_OIDC_CLAIM")
+    """Claim of ID tokens and access tokens that lists the groups. Default: `groups`."""
     reports: str | None = Field(default=None, alias="POSOLOGY_REPORTS")
     """Folder of reports that the console shows to operators: folders of `posology eval --out`, and JSON files of `posology
     reconcile --out`. Default: none."""

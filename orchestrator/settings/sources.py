@@ -24,6 +24,8 @@ OWN = frozenset(
         *("prices", "prompts", "tiktoken_files", "cache", "xdg_cache"),
         *("auth", "hosts", "uploads", "open_uploads", "reports", "webhook_networks"),
         "console_secure",
+        *("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_audience"),
+        *("oidc_groups", "oidc_operators", "oidc_claim"),
     }
 )
 

@@ -37,7 +37,7 @@ INGEST = (sys.executable, "-m", "orchestrator.ingest.uploads.process")
 
 
 #: open the console and the metrics, which the API alone serves
-_DOORS = frozenset({"POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY"})
+_DOORS = frozenset({"POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY", "POSOLOGY_OIDC_CLIENT_SECRET"})
 #: of providers; the API calls none but that of a paid embedder
 _PROVIDERS = frozenset(row.key_variable for row in PROVIDERS.values() if row.key_variable)
 #: of the literature services, which the process that ingests asks

@@ -8,7 +8,7 @@ from typing import Self
 import httpx2
 
 from posology.client.batches import Batches
-from posology.client.jobs import Jobs
+from posology.client.jobs import Jobs, Watches
 from posology.client.literature import Literature
 from posology.client.money import Money
 from posology.client.tables import Tables
@@ -18,7 +18,7 @@ from posology.errors import KeyRefused
 from posology.store import keys
 
 
-class Client(Jobs, Batches, Literature, Uploads, Tables, Money):
+class Client(Jobs, Watches, Batches, Literature, Uploads, Tables, Money):
     """Submits questions to a service, and watches what becomes of them.
 
     What may be repeated without doing more is repeated until it is answered: a submission without a key

@@ -17,6 +17,7 @@ from posology.client.wire import Base, Passing, asked, new_key, read
 from posology.errors import ApiError, JobCancelled, StoreUnavailable
 from posology.published.answers import AskOutput
 from posology.published.jobs import JobEvent, JobOutput, JobPage, JobSummary
+from posology.published.watches.forms import WatchList, WatchOutput, WatchSummary
 from posology.types import JobState
 
 #: seconds between looks at a job that cannot be watched: the first and the longest
@@ -231,6 +232,71 @@ class Jobs(Base):
             await anyio.sleep(pause)
             pause = min(_POLL_CAP, pause * 1.5)
         return found
+
+
+class Watches(Base):
+    """Watches questions, which the service asks anew when the index has changed."""
+
+    async def create_watch(
+        self, question: str | Mapping[str, Any], *, every: str | int = "week", **request: Any
+    ) -> WatchOutput:
+        """Watch a question. The same request again makes no second watch.
+
+        Args:
+            question: its text, or a whole request.
+            every: time from one check to the next: ``hour``, ``day``, ``week``, ``month``, or seconds.
+            request: further fields of the request, such as ``form``, ``model`` or ``max_cost_usd``.
+
+        Raises:
+            InvalidQuery: the question cannot be asked, or the tenant has 100 watches.
+        """
+        asked_for = {"question": question} if isinstance(question, str) else dict(question)
+        body = {**asked_for, **request, "every": every}
+        reply = await self._wire.request("POST", "/v1/watches", repeatable=True, json=body)
+        return read(WatchOutput, reply.content)
+
+    async def watch(self, watch: str) -> WatchOutput:
+        """Return a watch with its last answer and its changes.
+
+        Raises:
+            WatchNotFound: there is none of that id, or its record has expired.
+        """
+        return await self._watch("GET", watch)
+
+    async def watches(self) -> tuple[WatchSummary, ...]:
+        """Return the watches, oldest first."""
+        reply = await self._wire.request("GET", "/v1/watches", repeatable=True)
+        return read(WatchList, reply.content).watches
+
+    async def pause_watch(self, watch: str) -> WatchOutput:
+        """Check a watch no more until it is resumed.
+
+        Raises:
+            WatchNotFound: there is none of that id, or its record has expired.
+            WatchEnded: it has ended.
+        """
+        return await self._watch("POST", watch, "/pause")
+
+    async def resume_watch(self, watch: str) -> WatchOutput:
+        """Check a paused watch again, at once if a check was missed.
+
+        Raises:
+            WatchNotFound: there is none of that id, or its record has expired.
+            WatchEnded: it has ended.
+        """
+        return await self._watch("POST", watch, "/resume")
+
+    async def end_watch(self, watch: str) -> WatchOutput:
+        """End a watch; one that has ended stays as it is.
+
+        Raises:
+            WatchNotFound: there is none of that id, or its record has expired.
+        """
+        return await self._watch("DELETE", watch)
+
+    async def _watch(self, method: str, watch: str, part: str = "") -> WatchOutput:
+        path = f"/v1/watches/{quote(watch, safe='')}{part}"
+        return read(WatchOutput, (await self._wire.request(method, path, repeatable=True)).content)
 
 
 def _job(job: str) -> str:

@@ -32,6 +32,7 @@ from posology.published.jobs import BatchOutput, BatchRow, JobEvent, JobOutput, 
 from posology.published.literature import IndexStatus, QuoteSearch, SearchOutput
 from posology.published.money import SpendOutput
 from posology.published.tables.orders import TableOrder
+from posology.published.watches.forms import WatchOutput, WatchSummary
 from posology.types import BatchState, Grouping, JobState, Mode
 
 _Found = TypeVar("_Found")
@@ -147,6 +148,32 @@ class SyncClient:
     def wait(self, job: str) -> JobOutput:
         """See :meth:`Client.wait`."""
         return self._run(lambda: self._client.wait(job))
+
+    def create_watch(
+        self, question: str | Mapping[str, Any], *, every: str | int = "week", **request: Any
+    ) -> WatchOutput:
+        """See :meth:`Client.create_watch`."""
+        return self._run(lambda: self._client.create_watch(question, every=every, **request))
+
+    def watch(self, watch: str) -> WatchOutput:
+        """See :meth:`Client.watch`."""
+        return self._run(lambda: self._client.watch(watch))
+
+    def watches(self) -> tuple[WatchSummary, ...]:
+        """See :meth:`Client.watches`."""
+        return self._run(self._client.watches)
+
+    def pause_watch(self, watch: str) -> WatchOutput:
+        """See :meth:`Client.pause_watch`."""
+        return self._run(lambda: self._client.pause_watch(watch))
+
+    def resume_watch(self, watch: str) -> WatchOutput:
+        """See :meth:`Client.resume_watch`."""
+        return self._run(lambda: self._client.resume_watch(watch))
+
+    def end_watch(self, watch: str) -> WatchOutput:
+        """See :meth:`Client.end_watch`."""
+        return self._run(lambda: self._client.end_watch(watch))
 
     def submit_batch(
         self, rows: str | Path | Iterable[Row], *, key: str | None = None, **defaults: Any

@@ -57,6 +57,8 @@
     │   ├── BatchNotFound           no batch has that id (any more)
     │   ├── IngestNotFound          no ingest has that id (any more)
     │   ├── WebhookNotFound         no endpoint of webhooks has that id
+    │   ├── WatchNotFound           no watch has that id (any more)
+    │   ├── WatchEnded              the watch has ended
     │   ├── TableNotFound           no table has that id (any more)
     │   ├── TableUnfinished         the table has no rows yet
     │   ├── BatchCancelled          the batch was cancelled: no more rows of it are submitted
@@ -81,7 +83,7 @@
     │   └── LedgerBusy              its ledger is being archived or rebuilt
     ├── MirrorFailed                the database of a ledger's mirror is unreachable, or refuses
     │   └── MirrorMismatch          it has tables of another layout
-    ├── KeyRefused                  the API key is unknown or revoked
+    ├── KeyRefused                  the API key or access token is unknown, invalid or revoked
     ├── DriftFound                  a provider's account disagrees with the ledger
     ├── DecisionChanged             a policy decides differently from the same record
     ├── StoreUnavailable            Redis is unreachable: nothing is spent
@@ -171,6 +173,8 @@ from posology.errors.jobs import (
     StoreUnavailable,
     TableNotFound,
     TableUnfinished,
+    WatchEnded,
+    WatchNotFound,
     WebhookNotFound,
 )
 from posology.errors.providers import (
@@ -282,5 +286,7 @@ __all__ = [
     "UnpricedModel",
     "UnusableReply",
     "VersionGone",
+    "WatchEnded",
+    "WatchNotFound",
     "WebhookNotFound",
 ]

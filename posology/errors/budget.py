@@ -210,7 +210,7 @@ class MirrorMismatch(MirrorFailed):
 
 
 class KeyRefused(PosologyError):
-    """The API key is unknown or revoked."""
+    """The API key or access token is unknown, invalid or revoked."""
 
     exit_code = 13
 

@@ -51,6 +51,26 @@ class WebhookNotFound(JobError):
     webhook: str
 
 
+class WatchNotFound(JobError):
+    """The tenant has no watch of that id (any more)."""
+
+    def __init__(self, message: str, *, watch: str) -> None:
+        PosologyError.__init__(self, message, watch=watch)
+
+    #: id of the watch
+    watch: str
+
+
+class WatchEnded(JobError):
+    """The watch has ended: it cannot be paused or resumed."""
+
+    def __init__(self, message: str, *, watch: str) -> None:
+        PosologyError.__init__(self, message, watch=watch)
+
+    #: id of the watch
+    watch: str
+
+
 class TableNotFound(JobError):
     """The tenant has no table of that id (any more)."""
 

@@ -385,7 +385,8 @@ class AskOutput(Published):
     def read(self) -> int:
         """Number of retrieved passages that calls showed."""
         most = len(self.retrieved)
-        if self.coverage is not None:
+        then = self.decision.then
+        if self.coverage is not None or (then is not None and then.dose.skip):
             return most
         if self.rungs:
             return min(most, max(step.first + step.passages for step in self.rungs))

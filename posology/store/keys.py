@@ -28,15 +28,18 @@ WAITING = "posology:tenants:waiting"
 LANE = "posology:tenants:lane"
 #: tenants that may have endpoints of webhooks
 WEBHOOKS = "posology:tenants:webhooks"
+#: tenants that may have watches
+WATCHES = "posology:tenants:watches"
 #: endpoints of webhooks that are owed messages, ``tenant|endpoint``, by the time of the next attempt, milliseconds
 DUE = "posology:webhooks:due"
 #: present for a while after a look at the endpoints of all tenants
 LOOKED = "posology:webhooks:looked"
 #: steps of maintenance of which one is enough for all processes: each is present for a while after it was done
-SWEEP, TIDY, BATCHES = TURNS = (
+SWEEP, TIDY, BATCHES, WATCHING = TURNS = (
     "posology:turn:sweep",
     "posology:turn:tidy",
     "posology:turn:batches",
+    "posology:turn:watches",
 )
 #: a token that wakes a waiting worker
 WAKE = "posology:wake"
@@ -99,6 +102,11 @@ def console_sessions(owner: str) -> str:
 def console_failures(address: str) -> str:
     """Return the key of the number of sign-ins that failed from an address in this minute."""
     return f"posology:console:failures:{address}"
+
+
+def console_return(digest: str) -> str:
+    """Return the key that marks a return from the sign-in provider as used, by the SHA-256 of its state."""
+    return f"posology:console:return:{digest}"
 
 
 def worker(pid: int) -> str:

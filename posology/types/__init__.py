@@ -56,9 +56,9 @@ from posology.types.calls import (
     Usage,
 )
 from posology.types.compression import Compressed, Compression, Saving
-from posology.types.decisions import DECLINE, Decision, Dose, Offer, Situation
+from posology.types.decisions import DECLINE, READ_AGAIN, Decision, Dose, Offer, Situation
 from posology.types.flags import Flag, FlagKind
-from posology.types.jobs import TRANSITIONS, BatchState, JobState
+from posology.types.jobs import TRANSITIONS, BatchState, JobState, WatchState
 from posology.types.literature import (
     MAX_PASSAGE,
     UNREADABLE,
@@ -99,6 +99,7 @@ __all__ = [
     "MAX_PASSAGE",
     "MODES",
     "QUOTE_FORMS",
+    "READ_AGAIN",
     "SUPPORT_MODES",
     "TRANSITIONS",
     "UNREADABLE",
@@ -188,4 +189,5 @@ __all__ = [
     "TokenCodes",
     "TokenVectors",
     "Usage",
+    "WatchState",
 ]

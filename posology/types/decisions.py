@@ -15,6 +15,8 @@ from posology.types.retrieval import Retrieval
 
 #: in the place of a strategy: the remaining budget pays for none
 DECLINE = "decline"
+#: passages that are read again beside those of a second search
+READ_AGAIN = 2
 
 
 @published("DoseOutput")
@@ -36,6 +38,15 @@ class Dose:
     """Whether a step repeats the passages of the steps before it."""
     escalate: bool = False
     """Whether the policy decides again after the last step is refused."""
+    search: bool = False
+    """Whether the index is searched further before the policy decides again."""
+    skip: int = 0
+    """Number of passages, after the best two, that are left out: they were read before, and refused."""
+
+    @property
+    def planned(self) -> int:
+        """Number of passages that the steps of a ladder show together; 0: it is none."""
+        return max(self.rungs, default=0) if self.overlapping else sum(self.rungs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,6 +45,17 @@ class BatchState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class WatchState(StrEnum):
+    """The state of a watch."""
+
+    #: it is checked when it is due
+    ACTIVE = "active"
+    #: it is not checked until it is resumed
+    PAUSED = "paused"
+    #: it is not checked any more, and its record expires
+    ENDED = "ended"
+
+
 OVER = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
 #: states of jobs that can still be cancelled
 OPEN = frozenset(JobState) - OVER - {JobState.CANCELLING}

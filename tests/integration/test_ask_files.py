@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app
 from orchestrator.ingest import cache
@@ -179,3 +179,35 @@ def test_indices_of_long_ago_are_removed(
     assert CLI.invoke(app, ["ask", QUESTION, str(folder)]).exit_code == 0
     assert not old.exists()
     assert recent.exists()
+
+
+def talked(folder: Path, *lines: str) -> Result:
+    return CLI.invoke(app, ["chat", str(folder)], input="".join(f"{line}\n" for line in lines))
+
+
+def test_a_question_of_a_conversation_is_asked_with_those_that_it_continues(folder: Path) -> None:
+    found = talked(
+        folder, QUESTION, "", "And in milligrams?", "/new", "Do statins lower cholesterol?"
+    )
+    assert found.exit_code == 0, found.output
+    asked = [line for line in found.stdout.splitlines() if line.endswith("?")]
+    assert asked == [QUESTION, f"{QUESTION} And in milligrams?", "Do statins lower cholesterol?"]
+    assert found.stdout.count("25 mg daily") == 2
+    assert "Statins lower cholesterol." in found.stdout
+
+
+def test_a_question_that_fails_does_not_end_a_conversation(folder: Path) -> None:
+    found = talked(folder, "/why", "a" * 9_000, QUESTION, "/what", "/why", "/quit", "never asked")
+    assert found.exit_code == 1
+    for said in ("no answer yet", "question", "unknown command /what"):
+        assert said in found.stderr
+    assert "25 mg daily" in found.stdout
+    assert "by the policy router" in found.stdout
+    assert "never asked" not in found.output
+
+
+def test_options_of_a_conversation_are_refused_before_it(folder: Path) -> None:
+    found = CLI.invoke(app, ["chat", str(folder), "--policy", "nonsense"], input=f"{QUESTION}\n")
+    assert found.exit_code == 3
+    assert "unknown policy" in found.stderr
+    assert found.stdout == ""

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchestrator.api.app import create_app
 from orchestrator.console.sessions import FAILURES, MOST, Session, Sessions, place
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import TenantStore
 from posology.index.store import Index
@@ -315,6 +316,35 @@ async def test_static_files_are_found_by_their_digests(visitor: Console) -> None
     assert (
         await visitor.http.get("/console/static/0000000000000000/..%2Fpages.py")
     ).status_code == 404
+
+
+async def test_a_follow_up_is_shown_as_it_will_be_asked_and_may_be_changed(
+    user: Console, tenant: str
+) -> None:
+    given = {
+        "question": QUESTION,
+        "model": "offline:extractive",
+        "k": 4,
+        "filters": {"since": 2010},
+    }
+    asked = JobRequest.parse(given).settled(Settings())
+    first = (await user.store.submit(asked, tenant=tenant)).job
+    follow_up = {"question": "And in children?", "parent": first}
+    page = await user.http.get("/console/ask", params=follow_up)
+    check(page)
+    assert f"{QUESTION} And in children?</textarea>" in page.text
+    for name, value in (("parent", first), ("k", "4"), ("since", "2010")):
+        assert re.search(rf'name="{name}"[^>]* value="{value}"', page.text), name
+    sent = {"form_token": token(page), "question": f"{QUESTION} And in infants?", "parent": first}
+    made = await user.http.post("/console/ask", data=sent)
+    job = await user.store.get(made.headers["location"].rpartition("/")[2], tenant=tenant)
+    assert job.question == f"{QUESTION} And in infants?"
+    assert job.request["parent"] == first
+    theirs = (await user.store.submit(asked, tenant=f"{tenant}x")).job
+    for parent in (theirs, keys.new_id("job"), "nonsense"):
+        refused = await user.http.get("/console/ask", params=follow_up | {"parent": parent})
+        assert refused.status_code == 422
+        assert f"{QUESTION} And" not in refused.text
 
 
 async def test_a_question_is_asked_once_however_often_its_form_is_sent(

@@ -235,6 +235,14 @@ async def test_a_running_job_is_followed_with_and_without_scripts(
             state = each.page.locator(".title-row .state")
             await playwright.expect(state).to_have_text("succeeded", timeout=PATIENCE)
             await playwright.expect(each.page.locator("mark")).to_be_visible(timeout=PATIENCE)
+        await one.check()
+        for each in (one, plain):
+            await each.page.get_by_label("Follow-up question").fill("And in children?")
+            async with each.page.expect_navigation():
+                await each.page.get_by_role("button", name="Continue").click()
+            asked = await each.page.get_by_label("Question").input_value()
+            assert asked.endswith("? And in children?")
+        await one.check()
         assert one.wrong == plain.wrong == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,7 +12,7 @@ from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.seams import Complete
 from posology.testing.prices import by_bytes
-from posology.types import Decision, Dose, JobState, Outcome, Refusal, Stage, Task
+from posology.types import Answer, Decision, Dose, JobState, Outcome, Refusal, Stage, Task
 from strategies.direct import Direct
 from strategies.ladder import step_tasks
 from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench
@@ -39,19 +38,20 @@ from tests.support.steps import (
     pipeline,
     price,
     refusing,
+    refusing_the_first,
     run,
     scripted,
     submit,
     worker,
 )
 
-if TYPE_CHECKING:
-    pass
-
-
 pytestmark = pytest.mark.anyio
 
 RUNGS = (2, 4, 8, 16)
+SEARCH = "doubling:escalate=search"
+FIRST = Dose(strategy="direct", rungs=RUNGS, escalate=True, search=True)
+#: the best two, and all of the second search
+SECOND = Dose(strategy="direct", skip=K - 2)
 
 
 def escalated(decision: Decision | None) -> Decision:
@@ -225,3 +225,93 @@ async def test_a_worker_that_is_lost_after_the_second_decision_leaves_it_standin
     assert out.decision is not None
     assert out.decision.then is not None
     assert out.decision.then.to(Decision) == then
+
+
+def searched(decision: Decision | None) -> Decision:
+    """Both decisions are in the record, the second one on the passages of both searches."""
+    assert decision is not None
+    assert decision.dose == FIRST
+    assert decision.then is not None
+    assert decision.then.dose == SECOND
+    assert (decision.then.features["tried"], decision.then.features["passages"]) == (K, 2 * K)
+    return decision.then
+
+
+async def test_a_second_search_finds_what_the_first_passages_do_not_say() -> None:
+    run = InProcess(model=scripted(refusing_the_first), cap=Decimal(1_000), policy=SEARCH)
+    report = await run.ask()
+    then = searched(report.decision)
+    assert then.remaining == run.cap - len(RUNGS) * COST
+    assert isinstance(report.outcome, Answer)
+    last = run.model.calls[-1]
+    assert [one.passage.id for one in last.excerpts] == [
+        "p0",
+        "p1",
+        *(f"p{i}" for i in range(16, 32)),
+    ]
+    assert len(run.model.calls) == len(RUNGS) + 1
+    assert len(report.retrieval.passages) == 2 * K
+    assert [rung.passages for rung in report.outcome.rungs] == list(RUNGS)
+    run.check()
+
+
+async def test_a_second_search_runs_through_the_records(bench: Bench) -> None:
+    model = scripted(refusing_the_first)
+    out = await run(bench, model, policy=SEARCH, max_cost_usd="1000")
+    assert out.state is JobState.SUCCEEDED
+    searched(out.decision.to(Decision) if out.decision else None)
+    assert out.result is not None
+    assert out.result.status == "answered"
+    assert (len(out.result.retrieved), out.result.read) == (2 * K, 2 * K)
+    assert len(out.spending.attempts) == len(model.calls) == len(RUNGS) + 1
+    await audited(bench, out)
+
+
+async def test_a_search_that_finds_nothing_new_leaves_briefcontext_over_all() -> None:
+    run = InProcess(model=scripted(refusing), cap=Decimal(1_000), policy=SEARCH, all=K)
+    report = await run.ask()
+    assert report.decision.then is not None
+    assert report.decision.then.dose == BRIEF
+    assert report.outcome.strategy == "briefcontext"
+    run.check()
+
+
+async def test_a_second_search_that_is_not_paid_for_leaves_the_refusal(bench: Bench) -> None:
+    model = scripted(refusing_the_first)
+    cap = 3 * COST + await price(Dose(strategy="direct")) * Decimal("1.1")
+    out = await run(bench, model, policy=SEARCH, max_cost_usd=str(cap))
+    assert out.state is JobState.SUCCEEDED
+    assert out.result is not None
+    assert out.result.status == "refused"
+    assert out.decision is not None
+    assert out.decision.then is not None
+    assert out.decision.then.dose == DECLINED
+    assert out.decision.then.reason in out.result.notes
+    assert [one.dose.skip for one in out.decision.then.offers] == [SECOND.skip]
+    # nothing of the second search was read
+    assert out.result.read == K
+    assert len(model.calls) == len(RUNGS)
+    await audited(bench, out)
+
+
+@pytest.mark.parametrize("call", range(1, len(RUNGS) + 2))
+async def test_a_worker_that_is_lost_around_a_second_search_pays_for_no_call_twice(
+    bench: Bench, call: int
+) -> None:
+    job = await submit(bench, max_cost_usd="1000")
+    inner = scripted(refusing_the_first)
+    shown = [*RUNGS, K + 2][call - 1]
+    gate = Gate(inner, holds=lambda one: len(one.excerpts) == shown)
+    first = Local(bench=bench, runner=worker(bench, gate, policy=SEARCH))
+    await killed(first.until_nothing_is_sent, lambda: gate.until(1))
+    again = scripted(refusing_the_first)
+    out = await lost(bench, job, again, policy=SEARCH)
+    assert out.state is JobState.SUCCEEDED
+    assert len(inner.calls) == call - 1
+    assert len(inner.calls) + len(again.calls) == len(RUNGS) + 1
+    paid = [a for a in out.spending.attempts if a.outcome is Outcome.OK]
+    assert len(paid) == len(RUNGS) + 1
+    searched(out.decision.to(Decision) if out.decision else None)
+    assert out.result is not None
+    assert out.result.status == "answered"
+    await audited(bench, out)

@@ -124,6 +124,24 @@ def test_what_is_decided_is_estimated_with_all_that_may_follow(cli: Cli, tmp_pat
     assert further.low_usd == ladder.low_usd < once.low_usd
 
 
+def test_a_second_search_is_estimated_over_what_it_finds(cli: Cli, tmp_path: Path) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION, "k": 2})
+    given = ("--model", MODEL, "--json", "--policy")
+    ladder, further = (
+        estimated(cli(source, *given, policy)).decided
+        for policy in ("doubling:escalate=off", "doubling:escalate=search")
+    )
+    assert ladder is not None
+    assert further is not None
+    assert further.calls == ladder.calls + 1
+    # the best two, and two of the second search
+    once = estimated(
+        cli(rows(tmp_path / "4.jsonl", {"question": QUESTION, "k": 4}), *given, "affordable")
+    )
+    assert once.decided is not None
+    assert further.worst_usd - ladder.worst_usd > once.decided.worst_usd / 2
+
+
 def test_a_compressor_is_chosen_by_its_name(cli: Cli, tmp_path: Path) -> None:
     source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
     given = (source, "--model", MODEL, "--json")

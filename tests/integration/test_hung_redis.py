@@ -166,7 +166,7 @@ async def test_every_route_says_so(
 
 
 #: statuses of pages of the console that need no Redis; every other page must say 503
-SHOWN = {"/console": 303, "/console/sign-in": 303, "/console/ask": 200, "/console/compare": 200,
+SHOWN = {"/console": 303, "/console/sign-in": 303, "/console/oidc/start": 404, "/console/oidc/return": 404, "/console/ask": 200, "/console/compare": 200,
          "/console/static/{digest}/{name}": 404, "/console/{rest:path}": 404, "/console/reconciliations": 200,
          "/console/reconciliations/{report}": 404, "/console/compare/{run}": 404,
          "/console/compare/{run}/figures/{figure}": 404}  # fmt: skip

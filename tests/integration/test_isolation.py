@@ -68,6 +68,8 @@ COVERED = {
     ("GET", "/console/sign-in"): CONSOLE,
     ("POST", "/console/sign-in"): CONSOLE,
     ("POST", "/console/sign-out"): CONSOLE,
+    ("GET", "/console/oidc/start"): CONSOLE,
+    ("GET", "/console/oidc/return"): CONSOLE,
     ("GET", "/console/jobs"): CONSOLE,
     ("GET", "/console/jobs/{job}"): CONSOLE,
     ("GET", "/console/jobs/{job}/events"): CONSOLE,
@@ -94,6 +96,9 @@ COVERED = {
     ("POST", "/console/compare"): CONSOLE,
     ("GET", "/console/compare/{run}"): CONSOLE,
     ("GET", "/console/compare/{run}/figures/{figure}"): CONSOLE,
+    ("GET", "/console/watches"): CONSOLE,
+    ("GET", "/console/watches/{watch}"): CONSOLE,
+    ("POST", "/console/watches/{watch}/turn"): CONSOLE,
     ("GET", "/console/webhooks"): CONSOLE,
     ("POST", "/console/webhooks"): CONSOLE,
     ("GET", "/console/webhooks/{webhook}"): CONSOLE,
@@ -150,6 +155,12 @@ COVERED = {
     ("GET", "/v1/tables/{table}"): TABLED,
     ("GET", "/v1/tables/{table}/file"): TABLED,
     ("DELETE", "/v1/tables/{table}"): TABLED,
+    ("POST", "/v1/watches"): LIST,
+    ("GET", "/v1/watches"): LIST,
+    ("GET", "/v1/watches/{watch}"): ITEM,
+    ("POST", "/v1/watches/{watch}/pause"): ITEM,
+    ("POST", "/v1/watches/{watch}/resume"): ITEM,
+    ("DELETE", "/v1/watches/{watch}"): ITEM,
     ("POST", "/v1/webhooks"): LIST,
     ("GET", "/v1/webhooks"): LIST,
     ("GET", "/v1/webhooks/{webhook}"): ITEM,
@@ -173,7 +184,7 @@ LIFE = {
     "job:ID:events", "job:ID:memo", "job:ID:context", "job:ID:extractions", "run:ID", "run:ID:queue",
     "batches:listed", "batch:ID", "batch:ID:jobs", "batch:ID:ids", "batch:ID:rejected", "idem:ID", "generation:ID",
     "qtable:ID", "webhooks", "webhooks:made", "webhook:ID", "webhook:ID:due", "webhook:ID:since",
-    "webhook:ID:about:ID", "webhook:ID:failed",
+    "webhook:ID:about:ID", "webhook:ID:failed", "watches", "watches:due", "watch:ID", "watch:ID:changes",
 }  # fmt: skip
 
 
@@ -271,7 +282,9 @@ async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: st
 def kind(name: str) -> str:
     """What a key is, whichever job, day or idempotency key it is of."""
     name = re.sub(
-        r"^(job|run|batch|idem|generation|qtable|webhook):(?:.*_)?[^:]+(?::\d+$)?", r"\1:ID", name
+        r"^(job|run|batch|idem|generation|qtable|webhook|watch):(?:.*_)?[^:]+(?::\d+$)?",
+        r"\1:ID",
+        name,
     )
     name = re.sub(r"^webhook:.*:about:.*", "webhook:ID:about:ID", name)
     return re.sub(r"\d{4}-\d\d-\d\d", "DAY", name)
@@ -282,9 +295,16 @@ async def check_global(redis: Redis, name: str) -> None:
     found = await content(redis, name)
     text = json.dumps(found, default=str)
     assert not any(secret in text for secret in SECRETS), name
-    assert not re.search(r"(job|batch|run)_[0-9a-f]{8}", text), name
+    assert not re.search(r"(job|batch|run|watch)_[0-9a-f]{8}", text), name
     match name:
-        case keys.REGISTERED | keys.PAST | keys.SPENDERS | keys.WAITING | keys.WEBHOOKS:
+        case (
+            keys.REGISTERED
+            | keys.PAST
+            | keys.SPENDERS
+            | keys.WAITING
+            | keys.WEBHOOKS
+            | keys.WATCHES
+        ):
             assert all(NAME.fullmatch(member) for member in found or ())
         case keys.TENANTS:
             assert all(NAME.fullmatch(member) and score > 0 for member, score in found or ())
@@ -297,7 +317,7 @@ async def check_global(redis: Redis, name: str) -> None:
             assert all(NAME.fullmatch(name) and ENDPOINT.fullmatch(one) for name, one in named)
         case keys.SWEPT | keys.AMNESTY | keys.LOOKED | keys.CLOCK | keys.PUT_BACK:
             assert found is None or found.isdecimal()
-        case keys.SWEEP | keys.TIDY | keys.BATCHES:
+        case keys.SWEEP | keys.TIDY | keys.BATCHES | keys.WATCHING:
             assert found in (None, "1")
         case _:
             raise AssertionError(f"nobody has said what {name} may hold")
@@ -368,7 +388,12 @@ async def test_an_id_of_another_is_an_id_of_nothing(redis_url: str, tenant: str)
             if how != ITEM:
                 continue
             what = path.partition("{")[2].partition("}")[0]
-            real = {"job": theirs.jobs, "batch": theirs.batches, "webhook": theirs.webhooks}[what]
+            real = {
+                "job": theirs.jobs,
+                "batch": theirs.batches,
+                "webhook": theirs.webhooks,
+                "watch": theirs.watches,
+            }[what]
             none = keys.new_id(what)
             for extra in (
                 {},
@@ -385,8 +410,8 @@ async def test_an_id_of_another_is_an_id_of_nothing(redis_url: str, tenant: str)
                     )
                     assert normal(got, own) == normal(wanted, none), (method, path)
                     asked += 1
-        made = (len(theirs.jobs), len(theirs.batches), len(theirs.webhooks))
-        assert (asked, made) == (3 * (5 * 7 + 3 + 8), (7, 1, 1))
+        made = (len(theirs.jobs), len(theirs.batches), len(theirs.webhooks), len(theirs.watches))
+        assert (asked, made) == (3 * (5 * 7 + 3 + 8 + 4), (7, 1, 1, 1))
         assert await kept_by(admin, theirs) == before, "nothing of theirs was changed"
 
 
@@ -403,6 +428,7 @@ async def test_lists_hold_ones_own_alone(redis_url: str, tenant: str) -> None:
             "/v1/spend?by=model",
             "/v1/spend?by=stage",
             "/v1/webhooks",
+            "/v1/watches",
         ]
         asked += [
             f"/v1/jobs?state={state}" for state in ("queued", "running", "failed", "succeeded")

@@ -80,6 +80,7 @@ def ended(target: str, served: Served, with_index: None) -> dict[str, str]:
             "/v1/tables", json={"documents": ["1"], "model": "offline:extractive"}
         ).json()["id"]
         hook = client.post("/v1/webhooks", json={"url": "https://example.org/"}).json()["id"]
+        watch = client.post("/v1/watches", json={"question": "Does it?"}).json()["id"]
 
     async def sent() -> str:
         async with (
@@ -97,6 +98,7 @@ def ended(target: str, served: Served, with_index: None) -> dict[str, str]:
         "ingest": ingest,
         "model": "posology",
         "webhook": hook,
+        "watch": watch,
         "table": table,
     }
 

@@ -430,7 +430,7 @@ async def test_a_taken_port_is_named_before_somebody_else_is_mistaken_for_the_ap
                 pytest.fail("started")
 
 
-KEYS = ("POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY", "POSOLOGY_API_KEY", "NCBI_API_KEY", "OPENAI_API_KEY",
+KEYS = ("POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY", "POSOLOGY_OIDC_CLIENT_SECRET", "POSOLOGY_API_KEY", "NCBI_API_KEY", "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY")  # fmt: skip
 
 
@@ -452,7 +452,8 @@ def test_each_process_has_only_the_keys_that_it_needs(
     }
     callers = {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}
     assert {name: {key for key in KEYS if key in has} for name, has in found.items()} == {
-        "api": {"POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY"} | of_api,
+        "api": {"POSOLOGY_CONSOLE_KEY", "POSOLOGY_METRICS_KEY", "POSOLOGY_OIDC_CLIENT_SECRET"}
+        | of_api,
         "worker": callers,
         "ingest": callers | {"NCBI_API_KEY"},
         "redis": set(),

@@ -17,6 +17,7 @@ from orchestrator.jobs import tenants
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
+from orchestrator.watches.store import WatchStore
 from orchestrator.webhooks.outbox import Outbox
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
@@ -48,6 +49,7 @@ from posology.types import (
     Stage,
 )
 from tests.integration.jobs_store.helpers import DIRECT, ERROR, PARTED, answer, ended
+from tests.support.answers import a_change
 from workers.engine.claims import WorkStore
 from workers.engine.journal import JobJournal
 from workers.engine.units import ClaimedUnit, Draft, Unit
@@ -63,7 +65,7 @@ PROMPT = PromptId(name="answer", digest="0" * 16)
 #: what every tenant's connection may use besides its own keys
 GLOBAL = (
     keys.REGISTERED, keys.TENANTS, keys.PAST, keys.SPENDERS, keys.WAITING, keys.WAKE, keys.WORKERS,
-    keys.SWEPT, keys.AMNESTY, keys.CLOCK, keys.PUT_BACK, keys.WEBHOOKS, keys.DUE, keys.LOOKED, *keys.TURNS,
+    keys.SWEPT, keys.AMNESTY, keys.CLOCK, keys.PUT_BACK, keys.WEBHOOKS, keys.WATCHES, keys.DUE, keys.LOOKED, *keys.TURNS,
 )  # fmt: skip
 #: so short that a test can wait for its end
 LEASE = 0.05
@@ -83,6 +85,8 @@ class Side:
     batches: list[str] = field(default_factory=list)
     #: ids of endpoints
     webhooks: list[str] = field(default_factory=list)
+    #: ids of watches
+    watches: list[str] = field(default_factory=list)
     #: events of the first job
     events: list[str] = field(default_factory=list)
 
@@ -181,6 +185,7 @@ async def live(one: Side, seen: Callable[[], Awaitable[None]] | None = None) -> 
         _kept,
         _queued,
         _hooked,
+        _watched,
     ):
         await step(one)
         if seen is not None:
@@ -319,6 +324,20 @@ async def _hooked(one: Side) -> None:
     )
     tested = await one.http.post(f"/v1/webhooks/{one.webhooks[0]}/test")
     assert tested.status_code == 202
+
+
+async def _watched(one: Side) -> None:
+    """A watch is taken, and has a change."""
+    made = await one.http.post("/v1/watches", json={"question": QUESTION, "model": MODEL})
+    assert made.status_code == 201, made.text
+    one.watches.append(made.json()["id"])
+    watches = WatchStore(one.store)
+    assert await watches.tenants()
+    (due,) = await watches.due(one.tenant)
+    taken = await watches.take(due, tenant=one.tenant)
+    assert taken is not None
+    change = a_change()
+    assert await watches.step(taken, {"error": None}, look=taken.next, change=change)
 
 
 def _opening(own: str) -> Opening:

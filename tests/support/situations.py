@@ -9,6 +9,8 @@ from decimal import Decimal
 import numpy as np
 from hypothesis import strategies as st
 
+from orchestrator.question.machine import task_of
+from orchestrator.question.request import Request
 from posology.query import make_query
 from posology.testing.models.embedder import HashEmbedder
 from posology.types import (
@@ -22,6 +24,7 @@ from posology.types import (
     Rung,
     Sentence,
     Situation,
+    Task,
 )
 
 #: length of every vector; the tables of ``tests/unit/policies/tables.py`` are of the same
@@ -97,6 +100,14 @@ class Library:
 
     async def search(self, query: Query, *, k: int, **_: object) -> Retrieval:
         return await self.retrieve(query, k=k)
+
+    @property
+    def pipeline(self) -> Library:
+        """As a service has one, that searches no further."""
+        return self
+
+    async def foreseen(self, request: Request, retrieval: Retrieval, _: Dose) -> Task:
+        return task_of(request, retrieval)
 
 
 def by_passages(each: Decimal, passages: int) -> Callable[[Dose], Decimal]:

@@ -73,6 +73,9 @@ class Disputed:
     #: computes here, so that nothing is bought
     embedder = HashEmbedder()
 
+    def __init__(self, *, all_: int = 1_000) -> None:
+        self.all = all_
+
     async def retrieve(self, query: Query, *, k: int, **_: object) -> Retrieval:
         found = [
             # the later half is longer, so that less than half of all is cheaper to show than the first half
@@ -94,6 +97,10 @@ class Disputed:
             fused=ranking("fused", found),
             index_version="disputed@1",
         )
+
+    async def further(self, before: Retrieval, k: int, **_: object) -> Retrieval:
+        """The same and as many more as there are."""
+        return await self.retrieve(before.query, k=min(len(before.passages) + k, self.all))
 
 
 def _retrieved(passage: Passage) -> Retrieved:
@@ -157,15 +164,22 @@ def refusing(call: Call) -> ScriptedReply:
     return reply(call)
 
 
+def refusing_the_first(call: Call) -> ScriptedReply:
+    """What finds nothing in the first passages, and the answer in those of a second search."""
+    first = {f"p{i}" for i in range(K)}
+    known = all(one.passage.id in first for one in call.excerpts)
+    return refusing(call) if known else reply(call)
+
+
 def scripted(
     script: Callable[[Call], ScriptedReply] = reply, *, usage: Usage = CHEAP
 ) -> ScriptedModel:
     return ScriptedModel(script, usage=usage)
 
 
-def pipeline(model: Complete, *, policy: str = PREFLIGHT) -> Pipeline:
+def pipeline(model: Complete, *, policy: str = PREFLIGHT, all_: int = 1_000) -> Pipeline:
     return Pipeline(
-        retriever=cast("Retriever", Disputed()),
+        retriever=cast("Retriever", Disputed(all_=all_)),
         decider=Decider(default=policy, estimator=ESTIMATOR),
         estimator=ESTIMATOR,
         completes=Wires(model, prices=PRICES).complete,
@@ -184,6 +198,8 @@ class InProcess:
     model: ScriptedModel
     cap: Decimal
     policy: str = PREFLIGHT
+    #: passages of the index
+    all: int = 1_000
     account: Account = field(default_factory=Account)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
 
@@ -194,7 +210,7 @@ class InProcess:
             own = max(NOTHING, self.cap - self.account.charged)
             return remaining_budget(await self.ledger.balances(), own)
 
-        piped = pipeline(self.model, policy=self.policy)
+        piped = pipeline(self.model, policy=self.policy, all_=self.all)
         return await piped.run(asked(), self.account, journal, tenant="t", remaining=remaining)
 
     def check(self) -> None:

@@ -99,6 +99,8 @@ WANTED: Mapping[str, set[str]] = {
     **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS",
                      "OTEL_EXPORTER_OTLP_ENDPOINT", "POSOLOGY_TRACE_TEXTS"), LOGGERS),
     **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_CONSOLE_KEY", "POSOLOGY_CONSOLE_SECURE", "POSOLOGY_REPORTS",
+                     "POSOLOGY_OIDC_ISSUER", "POSOLOGY_OIDC_CLIENT_ID", "POSOLOGY_OIDC_CLIENT_SECRET", "POSOLOGY_OIDC_AUDIENCE",
+                     "POSOLOGY_OIDC_GROUPS", "POSOLOGY_OIDC_OPERATORS", "POSOLOGY_OIDC_CLAIM",
                      "POSOLOGY_OPEN_UPLOADS",
                      "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB", "POSOLOGY_TABLES_MIB", "POSOLOGY_FETCH_RECORDS", "POSOLOGY_FETCHES_PER_HOUR"), API),
     "POSOLOGY_WEBHOOK_NETWORKS": {"api", *BATCHERS},
@@ -179,7 +181,7 @@ def test_connections_to_the_api_are_limited(services: dict[str, Any]) -> None:
 
 def test_the_image_reads_pdf_and_buckets_calls_clouds_and_has_torch_for_cpus() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert '".[models,train,mcp,monitor,otel,pdf,s3,bedrock,vertex]"' in text
+    assert '".[models,train,mcp,monitor,oidc,otel,pdf,s3,bedrock,vertex]"' in text
     (torch,) = [line for line in text.splitlines() if "download.pytorch.org" in line]
     assert torch.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
     assert "--no-deps" in torch

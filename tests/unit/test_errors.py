@@ -44,6 +44,7 @@ FIELDS: dict[str, object] = {
     "lines": ("the index is missing",),
     "batch": "batch_1",
     "ingest": "ingest_1",
+    "watch": "watch_1",
     "webhook": "wh_1",
     "table": "table_1",
     "key": "models",

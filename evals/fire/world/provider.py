@@ -40,6 +40,10 @@ from posology.testing.provider.steps import (
 )
 from posology.types import Usage
 
+_CASE = re.compile(r"\bcase (\d+)\.")
+_LABEL = re.compile(r"\[\[(P\d+) ")
+#: passages in which one case in seven finds nothing; fields of a reply that name evidence
+_FEW, _NAMED = 4, ("statements", "quotes")
 #: words of tenants, see :mod:`evals.fire.actors`
 WORD = re.compile(r"\bword[0-9a-f]{12}\b")
 #: tokens of output that a dishonest provider bills beyond what a request allows: more than any honest reply has
@@ -67,12 +71,26 @@ class Weather:
         name = request.headers.get("x-client-request-id", "")
         draw = random.Random(f"{self._seed}:{name}")
         chance, low_high = draw.random(), self.latency
-        reply = Reply(text=echo, usage=estimate, latency=draw.uniform(*low_high))
+        reply = Reply(text=answer, usage=estimate, latency=draw.uniform(*low_high))
         for fate in FATES:
             chance -= self.shares.get(fate, 0.0)
             if chance < 0:
                 return _step(fate, reply)
         return reply
+
+
+def answer(asked: Any) -> str:
+    """Return what an honest provider replies: for one case in seven nothing is found in a few passages.
+
+    So ladders are refused, and end in a second search or in BriefContext.
+    """
+    reply, text = echo(asked), json.dumps(asked.get("messages"))
+    case, shown = _CASE.search(text), set(_LABEL.findall(text))
+    said = json.loads(reply)
+    refuses = case is not None and int(case[1]) % 7 == 0 and len(shown) <= _FEW
+    if not refuses or "answerable" not in said or "claims" in said:
+        return reply
+    return json.dumps(said | {"answerable": False} | {n: [] for n in _NAMED if n in said})
 
 
 def told(value: object) -> str:

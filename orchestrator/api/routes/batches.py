@@ -18,7 +18,7 @@ from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
 from orchestrator.api.uploads import TYPES, received
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
-from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
+from orchestrator.question.request import NO_DEFAULT, FiltersRequest, JobRequest
 from orchestrator.rendering.exports import export_pages
 from orchestrator.rendering.kinds import MEDIA
 from posology import errors
@@ -45,7 +45,7 @@ def _parameters() -> Iterator[Parameter]:
     for model in (JobRequest, FiltersRequest):
         texts = descriptions(model)
         for name, field in model.model_fields.items():
-            if name not in (*ROW_ONLY, "filters"):
+            if name not in (*NO_DEFAULT, "filters"):
                 kind: Any = field.annotation
                 query: Any = Query(description=texts.get(name))
                 taken: Any = Annotated[kind | None, *field.metadata, query]

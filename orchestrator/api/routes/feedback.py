@@ -11,7 +11,7 @@ from orchestrator.api.examples import JOB, QUEUED, fails, shows
 from orchestrator.api.routes.jobs import JobId, answered
 from orchestrator.api.routes.jobs import router as jobs
 from orchestrator.jobs import feedback
-from orchestrator.question.request import FeedbackRequest
+from orchestrator.question.sent import FeedbackRequest
 from posology import errors
 from posology.published.jobs import JobOutput
 

@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
 
 _ID = "wh_0199a1b2c3d45f6e7a8b9c0d1e2f"
 _MESSAGE = "msg_5f0c2a9e5b7d48361f0c2a9e5b7d"
-_EVENTS = ["job.ended", "batch.ended", "budget.nearly_spent", "answer.affected"]
+_EVENTS = ["job.ended", "batch.ended", "budget.nearly_spent", "answer.affected", "watch.changed"]
 _EXAMPLE: dict[str, Any] = {
     "id": _ID,
     "tenant": "acme",
@@ -91,7 +91,7 @@ def _webhooks(api: Context) -> WebhookStore:
     openapi_extra=takes(WebhookRequest, {"url": _EXAMPLE["url"]}),
 )
 async def create(request: Request, api: Posology, tenant: Tenant) -> Response:
-    """Let an address receive signed messages (Standard Webhooks) about ended jobs and batches, budgets and changed evidence.
+    """Let an address receive signed messages (Standard Webhooks) about ended jobs and batches, budgets, changed evidence and watches.
 
     A tenant has at most 5 endpoints.
     """

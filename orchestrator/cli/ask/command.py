@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from orchestrator.ingest.cache import CachedIndex
     from posology.corpus.references.columns import Columns
 
+PathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH",
+        help="Files and folders to answer from, instead of an index. They are indexed once, in the cache.",
+    ),
+]
 LocalOption = Annotated[
     bool,
     typer.Option(
@@ -44,13 +51,7 @@ def ask(
     question: Annotated[
         str, typer.Argument(metavar="QUESTION", help="The question. -: standard input.")
     ],
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Files and folders to answer from, instead of an index. They are indexed once, in the cache.",
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     *,
     columns: ColumnOptions,
     index: IndexOption = None,
@@ -93,7 +94,7 @@ def ask(
         if paths:
             _require_quotes(question, paths)
             named = columns.chosen()
-            found = _indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
+            found = indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
             index, unread = str(found.place), found.unread
         elif columns.column:
             raise typer.BadParameter("--column needs PATH: it names the columns of files")
@@ -151,7 +152,7 @@ def _require_quotes(question: str, paths: list[Path]) -> None:
         )
 
 
-def _indexed(
+def indexed(
     paths: list[Path], columns: Columns, index: str | None, settings: Settings, *, quiet: bool
 ) -> CachedIndex:
     """Return the cached index of files, after making it if need be; say what of them is not in it."""

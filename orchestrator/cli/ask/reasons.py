@@ -83,7 +83,7 @@ def _ladder(found: re.Match[str]) -> str:
     ]
     steps += [f"if they hold no answer, read {rung}" for rung in more]
     if found["all"]:
-        steps.append("if there is still no answer, read all of them in small groups (BriefContext)")
+        steps.append(f"if there is still no answer, {_next(found)}")
     return f"{'; '.join(steps)}."
 
 
@@ -100,8 +100,19 @@ def _whole(found: re.Match[str]) -> str:
 
 
 def _then(found: re.Match[str]) -> str:
+    return f"; if they hold no answer, {_next(found)}" if found["all"] else ""
+
+
+def _next(found: re.Match[str]) -> str:
+    if found["all"].endswith("search"):
+        return "search for others"
+    return "read all of them in small groups (BriefContext)"
+
+
+def _searched(found: re.Match[str]) -> str:
     return (
-        "; if they hold no answer, read them in small groups (BriefContext)" if found["all"] else ""
+        f"{found['tried']} passages were read and the model found no answer: read the best of them with "
+        f"{found['more']} others, found by a second search."
     )
 
 
@@ -141,7 +152,7 @@ def _percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-_END = r"(?P<all>, then BriefContext over all)?\."
+_END = r"(?P<all>, then (?:BriefContext over all|a second search))?\."
 _IOU = (
     r"the IoU of the first (?P<n>\d+) by meaning and by words is (?P<iou>[\d.]+), (?:no more than|above) "
     r"(?P<limit>[\d.]+): .*"
@@ -183,6 +194,13 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] =
                 r"BriefContext over all\."
             ),
             _again,
+        ),
+        (
+            (
+                r"Search: (?P<tried>\d+) passages were read, and the reply was a refusal to the last: "
+                r"(?P<more>\d+) others\."
+            ),
+            _searched,
         ),
         (r"Money: \$(?P<worst>\S+) at worst, of \$(?P<left>\S+) that are left\.", _paid),
         (

@@ -36,7 +36,7 @@ def create(
         typer.Option(
             "--event",
             metavar="TYPE",
-            help="Type of message, repeatable: job.ended, row.ended, batch.ended, budget.nearly_spent, answer.affected. "
+            help="Type of message, repeatable: job.ended, row.ended, batch.ended, budget.nearly_spent, answer.affected, watch.changed. "
             "Default: all but row.ended.",
         ),
     ] = None,

@@ -29,7 +29,7 @@ def feedback(
     """
     with errors(as_json=as_json):
         from orchestrator.jobs.feedback import give
-        from orchestrator.question.request import FeedbackRequest
+        from orchestrator.question.sent import FeedbackRequest
 
         given = FeedbackRequest.parse({"score": score, "comment": comment})
         out = with_store(tenant, lambda store, tenant: give(store, job, given, tenant=tenant))

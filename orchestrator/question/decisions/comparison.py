@@ -21,7 +21,7 @@ from orchestrator.question.decisions.forms import (
 )
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.question.machine import Remaining, RemainingBudget, task_of
+from orchestrator.question.machine import Remaining, RemainingBudget
 from orchestrator.question.report import error_body
 from policies.affordable import describe
 from policies.specs import POLICIES
@@ -248,7 +248,7 @@ class Comparison:
         if decision.declined:
             return Given(decision=decision, estimate=None)
         estimate = await self._estimator(
-            task_of(request, retrieval),
+            await self._service.pipeline.foreseen(request, retrieval, decision.dose),
             decision.dose,
             partition_size=request.partition_size,
             repair=request.repairs,

@@ -17,11 +17,12 @@ from orchestrator.question.estimates.savings import Machine, Weighing
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import LOW, Guessing, Typical
 from orchestrator.settings import DEFAULT_COMPRESSOR, Settings
+from policies.affordable import following
 from posology.errors import UnpricedModel
 from posology.llm.second import allowance
 from posology.seams import Bound, Prices
 from posology.types import Call, Dose, PlannedCall, Task, Tier, Usage
-from strategies import ESCALATION, Choose, make
+from strategies import Choose, make
 from strategies.evidence import truncate_task
 from strategies.ladder import step_tasks
 from strategies.support.judging import plan_judging
@@ -142,7 +143,8 @@ class Estimator:
         """Estimate one dose for one question.
 
         Args:
-            task: the question with all retrieved passages.
+            task: the question with all passages that the dose may read, see
+                :meth:`~orchestrator.question.pipeline.Pipeline.foreseen`.
             dose: the dose.
             partition_size: passages a partition; ``None``: the strategy's default.
             repair: whether an answer with sentences that are not supported is sent back once.
@@ -235,8 +237,11 @@ class Estimator:
         waves = _waves(planned)
         if dose.escalate and dose.rungs and planned:
             share = self._guess.reached(task.model, len(step_tasks(read, dose)))
-            escalated = make(Dose(strategy=ESCALATION), partition_size=partition_size)
-            more = list(escalated.calls(task, self._guess))
+            then = following(dose, len(task.retrieval.passages))
+            escalated = make(
+                then, choose=self._choose, partition_size=partition_size, seconds=self._seconds
+            )
+            more = list(escalated.calls(truncate_task(task, then), self._guess))
             planned += (replace(one, share=one.share * share) for one in more)
             waves += _waves(more)
         after = plan_repair(planned, self._guess) if repair else None

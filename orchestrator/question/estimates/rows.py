@@ -38,7 +38,7 @@ from posology.published.estimates import (
     ScopeEstimate,
     StrategyEstimate,
 )
-from posology.types import Balance, Dose, Lane
+from posology.types import Balance, Dose, Lane, Task
 from strategies import STRATEGIES, takes_compressor
 
 #: seconds within which providers end one batch (``completion_window`` of OpenAI, ``expires_at`` of Anthropic)
@@ -203,7 +203,7 @@ class Estimates:
             estimator, partition_size=size, repair=request.repairs, judge=request.judge
         )
 
-        async def of(dose: Dose) -> Estimate:
+        async def of(dose: Dose, task: Task = task) -> Estimate:
             found = await priced(task, dose)
             if request.tier != "batch-then-standard":
                 return found
@@ -211,7 +211,9 @@ class Estimates:
             standard = await priced(replace(task, tier="standard"), dose)
             return replace(found, dollars=replace(found.dollars, worst=standard.dollars.worst))
 
-        decided = await of(prepared.decision.dose)
+        dose = prepared.decision.dose
+        read = await self._service.pipeline.foreseen(request, prepared.retrieval, dose)
+        decided = await of(dose, read)
         estimates = [await of(dose) for dose in _doses(prepared)]
         before = await self._service.pipeline.unpaid(request.query, tenant)
         if before:
@@ -222,8 +224,7 @@ class Estimates:
             # the same calls at another price; an unpriced lane is left out, and those that may end in the standard one
             if lane not in lanes and lane == tier_of(lane):
                 with suppress(UnpricedModel):
-                    sent = replace(task, tier=tier_of(lane))
-                    other = await priced(sent, prepared.decision.dose)
+                    other = await priced(replace(read, tier=tier_of(lane)), dose)
                     lanes[lane] = estimator.vectors(other, before) if before else other
         return Estimated(
             row=row,
@@ -233,7 +234,7 @@ class Estimates:
             passages=len(prepared.retrieval.passages),
             index=prepared.retrieval.index_version,
             free=estimator.free(*request.models),
-            dose=prepared.decision.dose,
+            dose=dose,
             estimates=tuple(estimates),
         )
 

@@ -288,12 +288,26 @@ class TenantStore:
             case "live":
                 return
             case "disabled":
-                raise TenantDisabled(
-                    f"the tenant {tenant} is disabled: ask the operator of this service",
-                    tenant=tenant,
-                )
+                raise _disabled(tenant)
             case _:
                 raise refused()
+
+    async def admit(self, tenant: str) -> None:
+        """Check that a tenant, whose right another service has proven, may act, read from Redis now.
+
+        Raises:
+            KeyRefused: there is no such tenant.
+            TenantDisabled: the tenant is disabled.
+            StoreUnavailable: Redis is unreachable.
+        """
+        found = await self._read([tenant])
+        if not found:
+            raise KeyRefused(
+                f"there is no tenant {tenant} here: ask the operator of this service",
+                tenant=tenant,
+            )
+        if found[0].disabled:
+            raise _disabled(tenant)
 
     async def _change(self, name: str, record: Mapping[str, str]) -> Tenant:
         if await self._run("change_tenant", keys.prefix(name), json.dumps(record)) == "gone":
@@ -347,6 +361,12 @@ class TenantStore:
 def refused() -> KeyRefused:
     """Return one error for a missing, malformed, unknown, wrong or expired key, so that it reveals nothing."""
     return KeyRefused("the API key is missing or invalid: send it as `Authorization: Bearer psl_…`")
+
+
+def _disabled(tenant: str) -> TenantDisabled:
+    return TenantDisabled(
+        f"the tenant {tenant} is disabled: ask the operator of this service", tenant=tenant
+    )
 
 
 def _missing(name: str) -> TenantNotFound:

@@ -186,6 +186,51 @@ class Retriever:
         read = await self._thread(lambda: self._read(query, k, pool, mode, candidates))
         return replace(read, filters=filters, added=added)
 
+    async def further(self, before: Retrieval, k: int, *, retracted: bool = False) -> Retrieval:
+        """Return a retrieval with up to k passages more, the next of the fused ranking of the same question.
+
+        No other ranking has more of what the first passages of the fused one miss, and for those of the one by meaning
+        it has most (``python -m evals.policy.search``).
+
+        Args:
+            before: the first retrieval.
+            k: maximum number of passages to add.
+            retracted: whether to include retracted passages.
+
+        Returns:
+            The passages of ``before``, then the others; its rankings are as long as both together.
+
+        Raises:
+            VersionGone: the version of ``before`` was removed.
+            IndexFault: the index was removed.
+        """
+        mode: Mode = "fused" if before.query_vector.any() else "bm25"
+        wider = await self.retrieve(
+            before.query,
+            min(MAX_K, len(before.passages) + k),
+            mode,
+            retracted=retracted,
+            filters=before.filters,
+            encoded=EncodedQuery(vector=before.query_vector, tokens=before.query_tokens),
+            version=before.index_version,
+        )
+        known = {one.passage.id for one in before.passages} | {one.id for one in before.folded}
+        # a record of the same work as one that was read
+        read = known | {one.into for one in wider.folded if one.id in known}
+        passages = (
+            *before.passages,
+            *[one for one in wider.passages if one.passage.id not in read][:k],
+        )
+        returned = {one.passage.id for one in passages}
+        also = (one for one in wider.folded if one.into in returned and one.id not in known)
+        return replace(
+            wider,
+            passages=passages,
+            folded=(*before.folded, *also),
+            order=before.order,
+            reranked=before.reranked,
+        )
+
     async def _search(
         self, search: _Search, text: str, added: tuple[str, ...], encoded: EncodedQuery | None
     ) -> _Found:

@@ -29,6 +29,8 @@ class WebhookEvent(StrEnum):
     BUDGET_NEARLY_SPENT = "budget.nearly_spent"
     #: evidence of a stored answer was retracted or has changed
     ANSWER_AFFECTED = "answer.affected"
+    #: the answer of a watch has changed
+    WATCH_CHANGED = "watch.changed"
     #: a test was asked for
     TEST = "webhook.test"
 
@@ -39,6 +41,7 @@ DEFAULT_EVENTS = (
     WebhookEvent.BATCH_ENDED,
     WebhookEvent.BUDGET_NEARLY_SPENT,
     WebhookEvent.ANSWER_AFFECTED,
+    WebhookEvent.WATCH_CHANGED,
 )
 
 
@@ -124,6 +127,31 @@ class AnswerAffected(Published):
     """Date of that statement, ISO 8601; null: unknown, or replaced or removed."""
 
 
+class WatchChanged(Published):
+    """Data of `watch.changed`."""
+
+    tenant: str
+    """Tenant of the watch."""
+    watch: str
+    """Id of the watch, which has the change."""
+    job: str
+    """Id of the job with the later answer."""
+    status: Status
+    """Outcome of that job: answered, unsupported or refused."""
+    verdict_changed: bool
+    """Whether the outcome or the verdict is another one than before."""
+    sources_new: int
+    """Number of passages that only the later answer cites."""
+    sources_gone: int
+    """Number of passages that only the earlier answer cites."""
+    conflicts_new: int
+    """Number of contradictions that only the later answer has, or resolves so."""
+    conflicts_gone: int
+    """Number of contradictions that only the earlier answer has, or resolves so."""
+    evidence: int
+    """Number of changes of passages that the earlier answer cites, such as retractions."""
+
+
 class Tested(Published):
     """Data of `webhook.test`."""
 
@@ -140,7 +168,7 @@ class WebhookMessage(Published):
     """Type of the event."""
     timestamp: datetime
     """Time of the event; that of the attempt is in the header `webhook-timestamp`."""
-    data: JobEnded | BatchEnded | BudgetNearlySpent | AnswerAffected | Tested
+    data: JobEnded | BatchEnded | BudgetNearlySpent | AnswerAffected | WatchChanged | Tested
     """Ids and numbers of the event; no texts."""
 
 
@@ -169,12 +197,14 @@ _DOLLARS = {
     "spent": "spent_usd",
 }
 _FORMS: dict[
-    WebhookEvent, type[JobEnded | BatchEnded | BudgetNearlySpent | AnswerAffected | Tested]
+    WebhookEvent,
+    type[JobEnded | BatchEnded | BudgetNearlySpent | AnswerAffected | WatchChanged | Tested],
 ] = {
     WebhookEvent.JOB_ENDED: JobEnded,
     WebhookEvent.ROW_ENDED: JobEnded,
     WebhookEvent.BATCH_ENDED: BatchEnded,
     WebhookEvent.BUDGET_NEARLY_SPENT: BudgetNearlySpent,
     WebhookEvent.ANSWER_AFFECTED: AnswerAffected,
+    WebhookEvent.WATCH_CHANGED: WatchChanged,
     WebhookEvent.TEST: Tested,
 }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from orchestrator.jobs.feedback import Cell, Summed, cell_of, collect, give
 from orchestrator.jobs.records import WHOLE
-from orchestrator.question.request import FeedbackRequest
+from orchestrator.question.sent import FeedbackRequest
 from posology.errors import JobNotFound, JobNotSucceeded
 from posology.published.decisions import DecisionOutput
 from posology.published.jobs import JobOutput

@@ -25,6 +25,7 @@ from orchestrator.question.estimates.typical import (
     Label,
     Typical,
 )
+from policies.affordable import further
 from posology.budget.bounds.calls import CallBound
 from posology.budget.prices.book import packaged
 from posology.errors import NothingRead, UnpricedModel, UnusableReply
@@ -50,6 +51,7 @@ from posology.types import (
 from prompts.lengths import filler
 from strategies import STRATEGIES
 from strategies import make as make_strategy
+from strategies.evidence import truncate_task
 from tests.support.guess import GUESS
 from tests.support.holding import Holding, used
 from tests.support.tasks import retrieval_of
@@ -107,11 +109,12 @@ def flat(**price: Decimal | None) -> Estimator:
 
 
 ESTIMATOR = estimator()
-#: of up to 9 passages, all but the last two by one call or one a partition
+#: of up to 9 passages, all but the last three by one call or one a partition
 DOSES = (
     *(Dose(strategy=name) for name in STRATEGIES),
     Dose(strategy="compressed", keep=0.4, rungs=(2, 4, 9), escalate=True),
     Dose(strategy="direct", rungs=(2, 4, 9), escalate=True),
+    Dose(strategy="direct", rungs=(2, 4), escalate=True, search=True),
 )
 
 
@@ -221,9 +224,12 @@ def _using(reply: Callable[[Call], str], share: float) -> ScriptedModel:
 
 
 async def give(dose: Dose, asked: Task, size: int, complete: Complete) -> None:
-    """Give a dose; BriefContext after a ladder that was refused to the last."""
+    """Give a dose; after a ladder that was refused to the last, what follows."""
     outcome = await make_strategy(dose, partition_size=size)(asked, complete)
-    if dose.escalate and isinstance(outcome, Refusal) and asked.retrieval.passages:
+    if dose.search and len(asked.retrieval.passages) > dose.planned:
+        then = further(dose, dose.planned)
+        await make_strategy(then)(truncate_task(asked, then), complete)
+    elif dose.escalate and isinstance(outcome, Refusal) and asked.retrieval.passages:
         await make_strategy(Dose(strategy="briefcontext"), partition_size=size)(asked, complete)
 
 

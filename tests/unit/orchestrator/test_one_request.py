@@ -15,14 +15,16 @@ from orchestrator.api.routes.batches import row_defaults
 from orchestrator.cli.app import app
 from orchestrator.cli.question_options import option
 from orchestrator.question.request import (
-    ROW_ONLY,
+    ALONE,
+    NO_DEFAULT,
     AskRequest,
-    FeedbackRequest,
     FiltersRequest,
     JobRequest,
 )
+from orchestrator.question.sent import FeedbackRequest
 from orchestrator.settings import Settings
 from orchestrator.tables.served.request import TableRequest
+from orchestrator.watches.request import WatchRequest
 from posology.errors import InvalidQuery
 from posology.published.base import descriptions
 from strategies import STRATEGIES
@@ -30,10 +32,11 @@ from strategies import STRATEGIES
 #: all fields that a request has on the command line or in a query: filters stand one by one
 FIELDS = {**JobRequest.model_fields, **FiltersRequest.model_fields}
 COMMANDS = {
-    "ask": {"question", "deadline_seconds"},
+    "ask": {"question", "deadline_seconds"} | ALONE,
     "submit": {"question"},
-    "batch": ROW_ONLY,
-    "estimate": ROW_ONLY,
+    "watch": {"question", *WatchRequest.without},
+    "batch": NO_DEFAULT,
+    "estimate": NO_DEFAULT,
 }
 
 
@@ -41,7 +44,7 @@ def described(name: str) -> str:
     return {**descriptions(JobRequest), **descriptions(FiltersRequest)}[name]
 
 
-@pytest.mark.parametrize("model", [JobRequest, FiltersRequest, FeedbackRequest])
+@pytest.mark.parametrize("model", [JobRequest, WatchRequest, FiltersRequest, FeedbackRequest])
 def test_every_field_is_described_with_its_default(model: Any) -> None:
     texts = descriptions(model)
     for name, field in model.model_fields.items():
@@ -79,7 +82,7 @@ def test_an_options_bounds_are_the_fields_bounds(name: str) -> None:
 
 def test_a_batchs_query_parameters_are_the_fields_of_a_request() -> None:
     parameters = inspect.signature(row_defaults).parameters
-    assert set(parameters) == FIELDS.keys() - ROW_ONLY - {"filters"}
+    assert set(parameters) == FIELDS.keys() - NO_DEFAULT - {"filters"}
     for name, parameter in parameters.items():
         *_, query = parameter.annotation.__metadata__
         assert query.description == described(name)
@@ -116,7 +119,7 @@ def test_defaults_in_a_query_are_a_request() -> None:
 
 def test_a_job_asks_what_a_question_in_process_asks() -> None:
     only = JobRequest.model_fields.keys() - AskRequest.model_fields.keys()
-    assert only == {"deadline_seconds", "fetch"}
+    assert only == {"deadline_seconds"} | ALONE
     for name, field in AskRequest.model_fields.items():
         assert repr(JobRequest.model_fields[name]) == repr(field)
 

@@ -45,7 +45,7 @@ from posology.types import Dose
             ),
             (
                 "A hint does not justify BriefContext, but reading only a few passages is too risky: read all 8 passages in one "
-                "call; if they hold no answer, read them in small groups (BriefContext)."
+                "call; if they hold no answer, read all of them in small groups (BriefContext)."
             ),
         ),
         (
@@ -80,12 +80,25 @@ from posology.types import Dose
             ),
             (
                 "That is below 50 %, so BriefContext is not worth its cost yet, but reading only a few passages is too risky: "
-                "read all 8 passages in one call; if they hold no answer, read them in small groups (BriefContext)."
+                "read all 8 passages in one call; if they hold no answer, read all of them in small groups (BriefContext)."
             ),
         ),
         (
             "Doubling: 8 of 8 passages were read, and the reply was a refusal to the last: BriefContext over all.",
             "8 of 8 passages were read and the model found no answer: read all of them in small groups (BriefContext).",
+        ),
+        (
+            "Doubling: direct, by 4, 8 passages, each if the one before is refused, then a second search.",
+            (
+                "Read the first 4 passages; if they hold no answer, read 8; if there is still no answer, search for others."
+            ),
+        ),
+        (
+            "Search: 8 passages were read, and the reply was a refusal to the last: 5 others.",
+            (
+                "8 passages were read and the model found no answer: read the best of them with 5 others, found by a second "
+                "search."
+            ),
         ),
         ("leancontext would save about $0.10 and costs $0: it pays.", None),
         ("any other sentence", None),

@@ -249,6 +249,28 @@ def test_the_likelier_the_issue_the_more_is_read_at_once(says: Says, dose: Dose)
     assert decision.steps[0] == "Preflight (says): it says so"
 
 
+def test_a_refused_ladder_leads_to_a_second_search_and_its_passages() -> None:
+    policy = parse("doubling:escalate=search").policy()
+    first = policy(situation())
+    assert first.dose == Dose(strategy="direct", rungs=(2, 4, 8), escalate=True, search=True)
+    assert first.steps[-1].endswith(", then a second search.")
+    tried = (REFUSED,)
+    retrieval = retrieved([list(range(13))] * 4, [1.0 / (i + 1) for i in range(13)], seed=1)
+    then = policy(replace(situation(), tried=tried, retrieval=retrieval))
+    assert then.dose == Dose(strategy="direct", skip=6)
+    assert (
+        then.reason
+        == "Search: 8 passages were read, and the reply was a refusal to the last: 5 others."
+    )
+    assert policy.replay(then) == then
+    # nothing new: BriefContext reads what there is
+    assert policy(replace(situation(), tried=tried)).dose == Dose(strategy="briefcontext")
+    compressing = parse("doubling:escalate=search,keep=0.4").policy()
+    again = compressing(replace(situation(), tried=tried, retrieval=retrieval)).dose
+    assert again == Dose(strategy="compressed", keep=0.4, skip=6)
+    assert parse("doubling").policy().version != policy.version
+
+
 @pytest.mark.parametrize("name", ["router", "preflight", "router:issue=0"])
 @pytest.mark.parametrize("predictor", ["auto", "calibrated"])
 @pytest.mark.parametrize("order", ["late-0 of fused", "dense>bm25"])

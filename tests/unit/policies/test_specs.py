@@ -30,6 +30,10 @@ def test_settings_change_their_part_alone() -> None:
     assert spec.preflight is None
     assert spec.doubling == Doubling(start=3, factor=1.5, rounds=2, overlapping=False)
     assert (spec.keep, spec.escalate, spec.qtable) == (0.2, False, True)
+    again = router_spec("router:escalate=search")
+    assert (again.escalate, again.search) == (True, True)
+    with pytest.raises(InvalidQuery, match="escalate=twice: must be on, search or off"):
+        parse("router:escalate=twice")
     assert router_spec("router:rounds=all").doubling == Doubling(start=2, factor=4)
     assert router_spec("affordable:doubling=on").doubling == Doubling()
     assert router_spec("doubling:doubling=off").doubling is None

@@ -24,12 +24,14 @@ PROFILES = list(profiles())
 def asked(number: int) -> Asked:
     passages = tuple(Passage(id=f"p{i}", text=f"Note {i} is short. It is clear.") for i in range(8))
     retrieval = retrieval_of(make_query(f"Which note is {number}?"), passages)
+    more = (*passages, Passage(id="p8", text="Another note is short. It is clear."))
     own = retrieval.passages[number % 8]
     return Asked(
         origin="notes",
         id=str(number),
         documents=frozenset({f"p{number % 8}", f"p{number % 8 + 100 * (number % 3)}"}),
         retrieval=retrieval,
+        wider=retrieval_of(retrieval.query, more),
         gold={own.passage.id: list(own.sentences)},
     )
 
@@ -161,7 +163,10 @@ def test_the_router_is_beaten_by_a_cheaper_dose_or_surely_by_a_better_setting() 
     assert list(beaten(found, ways)) == ["cheaper dose", "cheaper setting"]
 
 
-def test_an_escalation_costs_the_ladder_and_briefcontext() -> None:
+@pytest.mark.parametrize(
+    ("search", "then"), [(False, Dose(strategy=PARTITIONED)), (True, Dose(strategy=WHOLE, skip=2))]
+)
+def test_an_escalation_costs_the_ladder_and_what_follows(*, search: bool, then: Dose) -> None:
     bench = Bench([asked(n) for n in range(24)], "none", partial=True)
     ladder = Dose(strategy=WHOLE, rungs=(2, 4))
 
@@ -171,8 +176,8 @@ def test_an_escalation_costs_the_ladder_and_briefcontext() -> None:
     async def all_three() -> list[Measured]:
         doses = (
             ladder,
-            Dose(strategy=PARTITIONED),
-            Dose(strategy=WHOLE, rungs=(2, 4), escalate=True),
+            then,
+            Dose(strategy=WHOLE, rungs=(2, 4), escalate=True, search=search),
         )
         return [await run(dose) for dose in doses]
 

@@ -1,0 +1,1 @@
+"""Watches over HTTP."""

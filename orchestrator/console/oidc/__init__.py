@@ -1,0 +1,1 @@
+"""Sign-in to the console by a provider of OpenID Connect."""

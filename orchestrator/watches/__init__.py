@@ -1,0 +1,1 @@
+"""Watches: questions that are asked anew when the index has changed."""
