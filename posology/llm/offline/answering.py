@@ -47,7 +47,7 @@ class Evidence(NamedTuple):
         )
 
 
-#: slopes of the three, and offset, fitted on dev documents of five sets, each counting the same:
+#: slopes of the three, and offset, fitted on dev documents of six sets, each counting the same:
 #: ``python -m evals.reader --dev`` (decision 49)
 SLOPES, OFFSET = Evidence(odds=0.91, likeness=12.85, length=1.45), -12.00
 

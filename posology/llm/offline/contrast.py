@@ -66,7 +66,7 @@ class Limits:
     supports: float = 0.90
     contradicts: float = 0.10
     #: that an excerpt answers the question
-    answers: float = 0.80
+    answers: float = 0.75
 
 
 LIMITS = Limits()
