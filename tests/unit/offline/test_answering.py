@@ -127,7 +127,7 @@ async def test_the_sentence_that_answers_is_quoted_before_the_one_that_repeats_t
     assert completion.served_model.endswith("+scripted")
 
 
-@pytest.mark.parametrize("answers", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("answers", [0.1, 0.5, 0.95])
 async def test_a_question_is_refused_by_odds_and_likeness_together(answers: float) -> None:
     question = "Does zinc help?"
     given = {
