@@ -28,9 +28,8 @@ from posology.index.search.retriever import DEPTH, RRF_K
 from posology.text._lexicon import words
 from posology.types import Hit, Ranking
 from training.gold import DATA, rows
-from training.judge.cases import WRITTEN
 from training.pruner_cases import POOL
-from training.reader.cases import PUBMEDQA
+from training.reader.abstracts import PUBMEDQA, WRITTEN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
