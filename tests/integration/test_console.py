@@ -340,6 +340,8 @@ async def test_a_follow_up_is_shown_as_it_will_be_asked_and_may_be_changed(
     job = await user.store.get(made.headers["location"].rpartition("/")[2], tenant=tenant)
     assert job.question == f"{QUESTION} And in infants?"
     assert job.request["parent"] == first
+    shown = await user.http.get(f"/console/jobs/{job.id}")
+    assert f'a follow-up of <a href="/console/jobs/{first}">' in shown.text
     theirs = (await user.store.submit(asked, tenant=f"{tenant}x")).job
     for parent in (theirs, keys.new_id("job"), "nonsense"):
         refused = await user.http.get("/console/ask", params=follow_up | {"parent": parent})

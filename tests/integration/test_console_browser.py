@@ -242,7 +242,7 @@ async def test_a_running_job_is_followed_with_and_without_scripts(
                 await each.page.get_by_role("button", name="Continue").click()
             asked = await each.page.get_by_label("Question").input_value()
             assert asked.endswith("? And in children?")
-        await one.check()
+        await one.check("follow-up")
         assert one.wrong == plain.wrong == []
 
 
