@@ -280,9 +280,7 @@ class _Rows:
         for i, cell in enumerate(line.cells):
             if cell.text and (i or not named):
                 columns.setdefault(cell, []).append(i)
-        values = [
-            Value(heading=self._over(some), text=cell.text) for cell, some in columns.items()
-        ]
+        values = [Value(heading=self._over(some), text=cell.text) for cell, some in columns.items()]
         own_path = (self._stub, *texts, own) if named else (*texts, str(number))
         name = _path((*self._titles, *own_path))
         return list(self._written(name, values)) if values else [self._note(name)]

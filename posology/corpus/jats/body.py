@@ -34,6 +34,8 @@ _LEFT_OUT = frozenset({
 })  # fmt: skip
 #: mark a note of a table
 _MARKS = frozenset({"label", "sup"})
+#: hold notes of a table
+_NOTES = ("fn", "p", "attrib")
 #: hold blocks themselves
 _HOLDERS = frozenset({"sec", "app", "app-group", "boxed-text", "fig-group", "table-wrap-group"})
 
@@ -150,10 +152,17 @@ def _float(element: Element, section: str | None) -> Iterator[Piece]:
         _drop_marks(table, element)
         for row in Grid.read(table, _words).lines(label, TABLE):
             yield Piece(text=row, section=section)
-    for note in element.iterfind("table-wrap-foot//*"):
-        if note.tag in ("fn", "p", "attrib") and note.getparent().tag != "fn":
-            if text := flat(note).replace("\n", " "):
-                yield Piece(text=f"{label.rstrip(' .:') or UNLABELLED}, note: {text}", section=section)
+    for note in filter(None, map(flat, _notes(element))):
+        text = f"{label.rstrip(' .:') or UNLABELLED}, note: {note}"
+        yield Piece(text=text.replace("\n", " "), section=section)
+
+
+def _notes(wrap: Element) -> Iterator[Element]:
+    """Yield the notes of a table."""
+    for foot in wrap.iterfind("table-wrap-foot"):
+        yield from (
+            one for part in (foot, *foot.iterfind("fn-group")) for one in part.iterchildren(*_NOTES)
+        )
 
 
 def _drop_marks(table: Element, wrap: Element) -> None:

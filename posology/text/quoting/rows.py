@@ -1,6 +1,7 @@
-"""Form of a table's row as a sentence: ``Table 2, row Mortality at day 28: ramipril: 12.1 %; placebo: 15.3 %.``
+"""Form of a table's row as a sentence.
 
-Readers write rows so, the splitter keeps each whole, and rules pair its values with their headings.
+``Table 2, row Mortality at day 28: ramipril: 12.1 %; placebo: 15.3 %.`` Readers write rows so, the splitter keeps each whole,
+and rules pair its values with their headings.
 """
 
 from __future__ import annotations
