@@ -14,50 +14,61 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from posology.text.figures import Figure, figures
-from posology.text.quoting.rows import read
+from posology.text.quoting.rows import Row, Value, read, rows_of
 from posology.types import Difference, Rule
 from strategies.compression.checked import stems
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+#: what may be a unit: no word of a number, as in "ramipril 5 mg"
+_UNIT = re.compile(r"(?<![\w.%])(?<!\d\s)[%°µμ\w][\w/^·%-]*")
 _NUMBER = re.compile(r"\d[\d.,]*")
 _BRACKETED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-#: what stands between a number and the heading behind it that it belongs to
+#: letters of a word that are compared
+_LETTERS = 9
+#: words of headings that tell none apart, as they are compared
+_EMPTY = frozenset({"group", "arm", "cohort", "number", "total"})
+#: part a number from the heading behind it
+_PARTS = re.compile(
+    r"[,;:()]|\b(?:and|or|but|vs|versus|than|compared|against|while|whereas|to\s+[\d<>≤≥])\b",
+    re.IGNORECASE,
+)
+#: leads from a number to the heading that it belongs to
 _LEADS = re.compile(
-    r"(?!.*(?:[,;:()]|\b(?:and|or|but|vs|versus|than|compared|against|while|whereas|to)\b))(?:.*\b)?"
-    r"(?:with|in|on|for|under|among|of|after|at|during|by|from|given|receiving|taking|had|were)\b(?:\s+\w+){0,2}\s*",
+    r"\b(?:with|in|on|for|under|among|of|after|at|during|by|given|receiving|taking)"
+    r"(?:\s+(?:the|an?|those|all|each|patients?|participants?|people|(?:wo)?men|adults|children|groups?|arms?|who|were|"
+    r"given|receiv\w+|tak\w+|took|assigned|allocated|randomi[sz]ed|treated|to|on|with|of|in)\b){0,6}\s*\Z",
     re.IGNORECASE,
 )
 #: leads to a heading that others are compared with
 _COMPARES = re.compile(
-    r"(?:\b(?:than|versus|vs\.?|against|compared|relative|(?:in|su)perior|similar|equal|comparable|opposed)"
-    r"(?:\s+(?:to|with|in|on|for|the|a|those|that|of)){0,4})\s*\Z",
+    r"\b(?:than|versus|vs\.?|against|compared|relative|(?:inf|sup)erior|similar|equal|comparable|opposed)"
+    r"(?:\s+(?:to|with|in|on|for|the|an?|those|that|of)){0,4}\s*\Z",
     re.IGNORECASE,
 )
-#: headings of effects and tests, which any arm's sentence may state
+#: headings of effects and tests, which a sentence on any arm may state
 _EFFECT = re.compile(
-    r"\b(?:difference|ratio|odds|hazards?|risk|effect|reduction|p|p[- –]values?|ci|[hor]r|a[ho]r|md|smd|nnt|statistic|weight|i2)\b",
+    r"\b(?:difference|ratio|odds|hazards?|relative|effect|reduction|p|p[- –]values?|ci|[hor]r|a[ho]r|md|smd|nnt|i2)\b",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cell:
-    name: str
-    heading: str
-    text: str
+    row: Row
+    value: Value
 
     @property
     def form(self) -> str:
-        """Text with signs in place of its numbers and without units, in which values of one kind agree."""
-        return re.sub(r"[\s%\w]+", "", _NUMBER.sub("#", self.text).replace("#", "\0"))
+        """Brackets and signs of the value around its numbers, in which values of one kind agree."""
+        return re.sub(r"[^#()\[\]/±<>]", "", _NUMBER.sub("#", self.value.text))
 
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """Words of a claim that some cells have in their headings, or a number that some have for their value."""
+    """A number of a claim that some cells have, or words of it that some cells have in their headings."""
 
     start: int
     end: int
@@ -65,74 +76,100 @@ class _Mention:
     number: Figure | None = None
 
 
-def swapped(claim: str, quotes: Sequence[str], around: str) -> Iterator[Difference]:
-    """Yield the numbers of a claim that stand beside another heading than in the rows of tables among its quotes.
+def parted(quotes: Sequence[str], around: str) -> tuple[list[Row], str]:
+    """Return the rows of tables among quotes, a part of one whole as ``around`` has it, and the text of the others."""
+    lines = [around[start:end] for start, end in rows_of(around)]
+    wholes = [next((one for one in lines if quote in one), quote) for quote in quotes]
+    rows = [row for one in dict.fromkeys(wholes) if (row := read(one)) is not None]
+    return rows, "\n\n".join(one for one in wholes if read(one) is None)
+
+
+def states(row: Row, figure: Figure) -> bool:
+    """Return whether a row states a figure, whose unit its name or a heading may have: "Mortality, %: ramipril: 12.1"."""
+    return any(_has(_Cell(row, one), figure) for one in row.values)
+
+
+def swapped(claim: str, rows: Sequence[Row], prose: str) -> Iterator[Difference]:
+    """Yield the numbers of a claim that stand beside another heading, or name of a row, than in rows of tables.
 
     Args:
         claim: a sentence.
-        quotes: that it rests on; a part of a row is looked for in ``around``.
-        around: titles and texts of their passages.
+        rows: that it rests on.
+        prose: its other quotes, which may state its numbers, too.
     """
-    cells: list[_Cell] = []
-    for quote in quotes:
-        row = read(quote) or next(
-            filter(None, (read(line) for line in around.split("\n") if quote in line)), None
-        )
-        # what prose says need not be in a table
-        other = () if row is not None else figures(quote)
-        if any(one.says(number) for one in figures(claim) for number in other):
-            return
-        cells += (_Cell(row.name, one.heading, one.text) for one in (row.values if row else ()))
-    for words_of in (lambda one: one.heading, lambda one: one.name) if len(cells) > 1 else ():
-        yield from _swapped(claim, cells, words_of)
+    stated = figures(prose)
+    cells = [
+        _Cell(row, value)
+        for row in rows
+        for value in row.values
+        if not _EFFECT.search(value.heading)
+    ]
+    for of in (lambda one: one.value.heading, lambda one: one.row.name):
+        yield from _swapped(claim, cells, stated, of)
 
 
 def _swapped(
-    claim: str, cells: Sequence[_Cell], words_of: Callable[[_Cell], str]
+    claim: str, cells: Sequence[_Cell], stated: Sequence[Figure], of: Callable[[_Cell], str]
 ) -> Iterator[Difference]:
-    mentions = _mentions(claim, cells, words_of)
     given: dict[frozenset[_Cell], list[_Mention]] = {}
-    for number, heading in _paired(claim, mentions):
+    for number, heading in _paired(claim, _mentions(claim, cells, of)):
         given.setdefault(heading.cells, []).append(number)
     for place, numbers in given.items():
         if any(one.cells & place for one in numbers):
             continue
         forms = {one.form for one in place}
         for one in numbers:
-            others = [other for other in one.cells if not _EFFECT.search(other.heading)]
-            if any(other.form in forms for other in others):
+            assert one.number is not None
+            if any(map(one.number.says, stated)):
+                continue
+            if any(other.form in forms for other in one.cells):
                 right = next(other for other in cells if other in place)
-                yield Difference(
-                    rule=Rule.COLUMN,
-                    said=f"{claim[one.start : one.end]} for {words_of(right)}",
-                    quoted=right.text,
-                )
+                said = f"{claim[one.start : one.end]} for {of(right)}"
+                yield Difference(rule=Rule.COLUMN, said=said, quoted=right.value.text)
                 return
 
 
-def _mentions(
-    claim: str, cells: Sequence[_Cell], words_of: Callable[[_Cell], str]
-) -> list[_Mention]:
-    """Return the words of headings and the values in a claim, in their order."""
-    words = {one: stems(words_of(one)) for one in cells}
-    measures = {one: figures(words_of(one)) for one in cells}
-    values = {one: figures(one.text) for one in cells}
-    found: list[_Mention] = []
+def _has(cell: _Cell, figure: Figure) -> bool:
+    own = figures(cell.value.text)
+    if any(map(figure.says, own)):
+        return True
+    bare = [one for one in own if (one.size, one.comparison) == (figure.size, figure.comparison)]
+    if not figure.unit or all(one.unit for one in bare):
+        return False
+    path = f"{cell.row.name} {cell.value.heading}"
+    return any(
+        one.unit == figure.unit for word in _UNIT.findall(path) for one in figures(f"1 {word}")
+    )
+
+
+def _terms(text: str) -> frozenset[str]:
+    """Return the words of a text that tell headings apart; short ones if they are in capitals."""
+    words = [one for one in _WORD.findall(text) if stems(one) or (len(one) > 1 and one.isupper())]
+    return frozenset(one.lower().rstrip("s")[:_LETTERS] for one in words) - _EMPTY
+
+
+def _mentions(claim: str, cells: Sequence[_Cell], of: Callable[[_Cell], str]) -> list[_Mention]:
+    """Return the values and the words of headings in a claim, in their order."""
+    words = {one: _terms(of(one)) for one in cells}
+    # doses and times; the size of a group is none
+    measures = {one: [m for m in figures(of(one)) if m.unit] for one in cells}
+    mentions: list[_Mention] = []
     for number in figures(claim):
         named = frozenset(one for one in cells if any(map(number.says, measures[one])))
-        valued = frozenset(one for one in cells if any(map(number.says, values[one])))
+        valued = frozenset(one for one in cells if _has(one, number))
         if valued and not named:
-            found.append(_Mention(number.start, number.end, valued, number))
-        elif named and not valued and len(named) < len(cells):
-            found.append(_Mention(number.start, number.end, named))
-    taken = [(one.start, one.end) for one in found]
+            mentions.append(_Mention(number.start, number.end, valued, number))
+        elif named and not valued:
+            mentions.append(_Mention(number.start, number.end, named))
+    taken = list(mentions)
     for match in _WORD.finditer(claim):
-        stem = stems(match[0])
-        named = frozenset(one for one in cells if stem and stem <= words[one])
-        inside = any(start <= match.start() < end for start, end in taken)
-        if named and len(named) < len(cells) and not inside:
-            found.append(_Mention(match.start(), match.end(), named))
-    return list(_joined(sorted(found, key=lambda one: one.start)))
+        term = _terms(match[0])
+        named = frozenset(one for one in cells if term and term <= words[one])
+        if named and not any(one.start <= match.start() < one.end for one in taken):
+            mentions.append(_Mention(match.start(), match.end(), named))
+    joined = _joined(sorted(mentions, key=lambda one: one.start))
+    # words of every heading say nothing
+    return [one for one in joined if one.number or len(one.cells) < len(cells)]
 
 
 def _joined(mentions: Sequence[_Mention]) -> Iterator[_Mention]:
@@ -151,44 +188,47 @@ def _joined(mentions: Sequence[_Mention]) -> Iterator[_Mention]:
 
 def _paired(claim: str, mentions: Sequence[_Mention]) -> Iterator[tuple[_Mention, _Mention]]:
     """Yield the numbers of a claim, each with the heading that it is given to."""
-    runs = [list(some) for _, some in groupby(mentions, key=lambda one: one.number is None)]
+    runs = [list(some) for _, some in groupby(mentions, key=lambda mention: mention.number is None)]
     free: list[_Mention] = []
     for place, run in enumerate(runs):
-        if run[0].number is None:
+        if not run or run[0].number is None:
             free += run
             continue
         before = runs[place - 1] if place else []
         behind = runs[place + 1] if place + 1 < len(runs) else []
-        alike = len({one.number.unit for one in run if one.number}) == 1 and len(run) > 1
-        row = next((some for some in (before, behind) if alike and len(some) == len(run)), None)
+        alike = _alike(run)
+        row = next((some for some in (before, behind) if 1 < len(some) == len(alike)), None)
         if row is not None:
             if "respectively" not in claim:
-                row = sorted(row, key=lambda one: _is_compared(claim, one))
-            yield from zip(run, row, strict=True)
-            free = [one for one in free if one not in row]
+                row = sorted(row, key=lambda heading: _is_compared(claim, heading))
+            yield from zip(alike, row, strict=True)
+            free.clear()
             continue
-        last = run[-1]
-        if behind and (not free or _LEADS.fullmatch(_between(claim, last, behind[0]))):
-            # "12.1 % (40 of 330) with ramipril"
-            yield from ((one, behind[0]) for one in run)
-            runs[place + 1] = behind[1:] or runs[place + 1]
-            continue
-        if heading := _nearest(claim, free, run[0]):
-            yield from ((one, heading) for one in run)
+        for number in run:
+            between = _BRACKETED.sub("", claim[number.end : behind[0].start]) if behind else ","
+            if not _PARTS.search(between) and (not free or _LEADS.search(between)):
+                yield number, behind[0]
+                runs[place + 1] = behind[1:]
+            elif heading := _nearest(claim, free, number):
+                yield number, heading
+
+
+def _alike(numbers: Sequence[_Mention]) -> list[_Mention]:
+    """Return the first numbers, up to one of another unit."""
+    units = [one.number.unit for one in numbers if one.number]
+    return [
+        one
+        for one, _ in takewhile(lambda pair: pair[1] == units[0], zip(numbers, units, strict=True))
+    ]
 
 
 def _nearest(claim: str, free: Sequence[_Mention], number: _Mention) -> _Mention | None:
     """Return the last heading before a number, but not one that it is compared with, unless that is right before it."""
     for one in reversed(free):
-        beside = not re.search(r"\w", claim[one.end : number.start])
-        if beside or not _is_compared(claim, one):
+        if not re.search(r"\w", claim[one.end : number.start]) or not _is_compared(claim, one):
             return one
     return None
 
 
 def _is_compared(claim: str, one: _Mention) -> bool:
     return _COMPARES.search(claim, 0, one.start) is not None
-
-
-def _between(claim: str, first: _Mention, second: _Mention) -> str:
-    return _BRACKETED.sub("", claim[first.end : second.start]).strip()
