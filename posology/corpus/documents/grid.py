@@ -91,6 +91,17 @@ class _Block:
     heads: list[_Line] = field(default_factory=list)
     body: list[_Line] = field(default_factory=list)
 
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return max((len(line.cells) for line in (*self.heads, *self.body)), default=0)
+
+    def title(self, line: _Line) -> str:
+        """Return the only heading of a row, over all columns; empty: it has others."""
+        own = line.own
+        over = len(own) == 1 and 1 < self.width == sum(cell is own[0] for cell in line.cells)
+        return own[0].text if over else ""
+
 
 @dataclass(slots=True)
 class Grid:
@@ -134,7 +145,7 @@ class Grid:
     def headed(self) -> bool:
         """Whether its columns have headings, and rows below them."""
         return any(
-            block.body and max(len(line.own) for line in (*block.heads, _NONE)) > 1
+            block.body and block.width > 1 and not all(map(block.title, block.heads))
             for block in self._blocks
         )
 
@@ -154,10 +165,11 @@ class Grid:
                 block.heads = [block.body.pop(0)]
             if not block.body:
                 block.heads, block.body = [], block.heads
-            for count, lines in enumerate(_Rows(block, label, sign).lines()):
+            rows = _Rows(block, label, sign)
+            for lines in rows.lines():
                 characters += sum(map(len, lines))
                 if characters > MAX_CHARACTERS:
-                    self._rows += len(block.body) - count
+                    self._rows += len(block.body) - rows.done
                     break
                 yield from lines
         if self._rows or self._cells:
@@ -214,24 +226,18 @@ class Grid:
         return _Line([line.get(column, _BLANK) for column in range(width)], head, carried)
 
 
-_NONE = _Line((), head=False, carried=frozenset())
-
-
 class _Rows:
     """The lines of a block."""
 
     def __init__(self, block: _Block, label: str, sign: str) -> None:
         self._label = label
         self._body = block.body
-        self._width = max(len(line.cells) for line in (*block.heads, *block.body, _NONE))
+        self._width = block.width
+        #: rows before the one whose lines come next
+        self.done = 0
         #: headings over all columns, which name all rows
-        self._titles: list[str] = []
-        columns: list[Sequence[_Cell]] = []
-        for line in block.heads:
-            if self._width > 1 and len(line.own) == 1 and line.own[0].across >= self._width:
-                self._titles.append(line.own[0].text)
-            else:
-                columns.append(line.cells)
+        self._titles = list(filter(None, map(block.title, block.heads)))
+        columns = [line.cells for line in block.heads if not block.title(line)]
         named = [
             _path(cells[i].text for cells in columns if i < len(cells)) for i in range(self._width)
         ]
@@ -247,6 +253,7 @@ class _Rows:
         groups: list[_Cell] = []
         within, used, named = None, True, _BLANK
         for number, line in enumerate(self._body, 1):
+            self.done = number - 1
             new = line.group if self._width > 1 else None
             if new is None:
                 # a name stands for the rows below it that have none
@@ -318,22 +325,23 @@ def label_of(text: str) -> str:
 def _cell(element: _Element, text: str) -> _Cell:
     return _Cell(
         text=text.strip(),
-        across=_span(element.get("colspan"), MAX_COLUMNS),
-        down=_span(element.get("rowspan"), MAX_ROWS),
+        across=_span(element.get("colspan"), MAX_COLUMNS) or 1,
+        # 0: all that follow
+        down=_span(element.get("rowspan"), MAX_ROWS) or MAX_ROWS,
         indented=_INDENTED.search(element.get("style") or "") is not None
         or _INDENT.match("".join(map(str, element.itertext()))) is not None,
     )
 
 
 def _span(said: str | None, most: int) -> int:
-    """Return a number of rows or columns; 0 is all that follow."""
     if not said or not re.fullmatch(r"\s*\d{1,9}\s*", said, re.ASCII):
         return 1
-    return min(int(said), most) or most
+    return min(int(said), most)
 
 
 def _path(texts: Iterator[str] | Sequence[str]) -> str:
-    return _STEP.join(one for one, _ in groupby(filter(None, texts)))
+    bare = (one.rstrip(" :") for one in texts)
+    return _STEP.join(one for one, _ in groupby(filter(None, bare)))
 
 
 def _clipped(text: str, sign: str) -> str:
