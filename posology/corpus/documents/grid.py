@@ -268,13 +268,13 @@ class _Rows:
             before, named = groups.copy(), _BLANK
             while groups and not groups[-1].holds(new):
                 groups.pop()
-            yield [] if used or groups == before else [self._note(before[-1].text)]
+            yield [] if used or groups == before else [self._note(_names(before))]
             if used := len(new.text) > NAME_CHARACTERS:
                 yield [self._note(new.text)]
             else:
                 groups.append(new)
             within = None
-        yield [] if used else [self._note(groups[-1].text)]
+        yield [] if used else [self._note(_names(groups))]
 
     def _note(self, text: str) -> str:
         return f"{self._label}, note: {text}"
@@ -282,14 +282,14 @@ class _Rows:
     def _row(self, line: _Line, path: Sequence[_Cell], number: int) -> list[str]:
         own = path[-1].text if self._width > 1 else ""
         named = 0 < len(own) <= NAME_CHARACTERS
-        texts = [one.text for one in path[:-1]]
         columns: dict[_Cell, list[int]] = {}
         for i, cell in enumerate(line.cells):
             if cell.text and (i or not named):
                 columns.setdefault(cell, []).append(i)
         values = [Value(heading=self._over(some), text=cell.text) for cell, some in columns.items()]
-        own_path = (self._stub, *texts, own) if named else (*texts, str(number))
-        name = _path((*self._titles, *own_path))
+        # a long name is a value below the heading of names
+        stub = "" if len(own) > NAME_CHARACTERS else self._stub
+        name = _path((*self._titles, stub, _names(path[:-1]), own if named else str(number)))
         return list(self._written(name, values)) if values else [self._note(name)]
 
     def _over(self, columns: Sequence[int]) -> str:
@@ -342,6 +342,10 @@ def _span(said: str | None, most: int) -> int:
 def _path(texts: Iterator[str] | Sequence[str]) -> str:
     bare = (one.rstrip(" :") for one in texts)
     return _STEP.join(one for one, _ in groupby(filter(None, bare)))
+
+
+def _names(groups: Sequence[_Cell]) -> str:
+    return _path(one.text for one in groups)
 
 
 def _clipped(text: str, sign: str) -> str:
