@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from posology.corpus.documents.grid import UNLABELLED, Grid
-from posology.corpus.jats.text import FLOATS, TABLE, flat, language, line
+from posology.corpus.jats.text import CALS, FLOATS, TABLE, flat, language, line
 from posology.corpus.pieces import Piece, pack, words
 from posology.corpus.references.markup import unmarked
 
@@ -150,6 +150,8 @@ def _float(element: Element, section: str | None) -> Iterator[Piece]:
         yield Piece(text=f"{label}{stop} {text}".strip().replace("\n", " "), section=section)
     for table in element.iter("table"):
         _drop_marks(table, element)
+        if table.find("tgroup") is not None:
+            yield Piece(text=f"{label or UNLABELLED}: {CALS}", section=section)
         for row in Grid.read(table, _words).lines(label, TABLE):
             yield Piece(text=row, section=section)
     for note in filter(None, map(flat, _notes(element))):

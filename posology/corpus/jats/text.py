@@ -61,7 +61,7 @@ _MARKS = {"sup": "^", "sub": "_"}
 _STRUCK = re.compile(r"line-?through|strike", re.IGNORECASE)
 
 #: signs of what cannot be read, beside a picture; see :class:`~posology.corpus.gaps.Gaps`
-FORMULA, CHARACTER, NAMED, STRUCK, UNKNOWN, TABLE = map(chr, range(0x10FFF0, 0x10FFF6))
+FORMULA, CHARACTER, NAMED, STRUCK, UNKNOWN, TABLE, CALS = map(chr, range(0x10FFF0, 0x10FFF7))
 UNREAD = SIGNS | {
     FORMULA: "formula that is a picture",
     CHARACTER: "character that is a picture",
@@ -69,6 +69,7 @@ UNREAD = SIGNS | {
     STRUCK: "text that is struck through",
     UNKNOWN: "element that JATS does not have, without text",
     TABLE: TOO_LARGE,
+    CALS: "table whose model is that of CALS",
 }
 
 _SPACE = re.compile(r"[ \t\r\n]+")

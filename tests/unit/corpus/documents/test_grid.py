@@ -223,6 +223,11 @@ def test_of_a_picture_of_a_table_the_caption_is_read(tmp_path: Path) -> None:
     assert texts == ["Table 2. Deaths."]
 
 
+def test_a_table_of_cals_is_counted(tmp_path: Path) -> None:
+    items = of_jats(tmp_path, "<tgroup><tbody><row><entry>5</entry></row></tbody></tgroup>")
+    assert ["CALS" in str(item) for item in items if isinstance(item, BadRecord)] == [True]
+
+
 ROWS = "<tr><th>Arm<th>Deaths<tr><td>One<td>5"
 
 
