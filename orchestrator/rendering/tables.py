@@ -16,8 +16,8 @@ from posology.published.tables.forms import TableOutput, TableQuote, TableRowOut
 
 #: columns of the quotes
 QUOTES = ("document", "field", "value", "quote", "passage", "section", "page", "start", "end", "support", "confidence")  # fmt: skip
-#: stands for a value that a document does not report
-NOT_REPORTED = "not reported"
+#: stand for a value that a document does not report, and for all of one that was not read
+NOT_REPORTED, NOT_READ = "not reported", "not read"
 #: most characters of a workbook's cell
 _LONGEST = 32_767
 
@@ -97,12 +97,13 @@ def _quoted(
 def _rows(out: TableOutput, *, quotes: bool = False) -> Iterator[Row]:
     screened = any(row.decision for row in out.rows)
     for row in out.rows:
+        none = NOT_REPORTED if row.error is None else NOT_READ
         cells: list[Cell] = [row.document, row.title]
         if screened:
             cells += [row.decision, "; ".join(row.reasons)]
         for cell in row.cells:
             others = [f"[or: {one.value}]" for one in cell.others]
-            cells.append(" ".join([cell.value or NOT_REPORTED, *others]))
+            cells.append(" ".join([cell.value or none, *others]))
             if quotes:
                 said = " | ".join(one.quote for one in cell.quotes)
                 cells += [said, cell.backing, cell.confidence]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 
 from posology.text._lexicon import GREEK, NAME_LINKS, NEVER_FINAL, NUMBERED, SELDOM_FINAL, STARTERS
+from posology.text.quoting.rows import rows_of
 from posology.types import Sentence
 
 #: A bracketed aside longer than this (code points) is taken for a stray bracket.
@@ -56,7 +57,8 @@ def split(text: str) -> tuple[Sentence, ...]:
 
     Whatever the input, the sentences are in order, do not overlap, neither begin nor end with
     whitespace, and together hold every character that is not whitespace. A blank line always
-    ends a sentence; a semicolon or a colon never does; a stretch without punctuation stays whole.
+    ends a sentence; a semicolon or a colon never does; a stretch without punctuation stays whole,
+    and so does a row of a table (:mod:`posology.text.quoting.rows`).
 
     Args:
         text: any Unicode text.
@@ -66,10 +68,13 @@ def split(text: str) -> tuple[Sentence, ...]:
     """
     pieces = list(_pieces(text))
     brackets, inside = _brackets(text)
+    rows = _within_rows(text)
     sentences: list[Sentence] = []
     first = 0
     for i in range(1, len(pieces) + 1):
         last = i == len(pieces)
+        if not last and rows and rows[pieces[i][0]]:
+            continue
         if last or _is_boundary(text, pieces, first, i, brackets=brackets, inside=inside):
             sentences.append(Sentence(start=pieces[first][0], end=pieces[i - 1][1]))
             first = i
@@ -91,6 +96,15 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
                 start = stop.end()
         if start < end:
             yield start, end
+
+
+def _within_rows(text: str) -> bytearray:
+    """Return which offsets lie within a row of a table, behind its first; empty: there is no row."""
+    spans = list(rows_of(text))
+    within = bytearray(len(text) if spans else 0)
+    for start, end in spans:
+        within[start + 1 : end] = b"\1" * (end - start - 1)
+    return within
 
 
 def _brackets(text: str) -> tuple[dict[int, int], bytearray]:

@@ -79,6 +79,8 @@ class Rule(StrEnum):
     SUBJECT = "subject"
     #: a number with comparison and unit that they lack
     NUMBER = "number"
+    #: a number that a row of a table has under another heading, or that another row has
+    COLUMN = "column"
     DRUG = "drug"
     #: a name with digits, such as IL-6
     NAME = "name"

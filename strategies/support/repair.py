@@ -41,6 +41,7 @@ _PROBLEMS: Mapping[Rule, str] = MappingProxyType(
     {
         Rule.SUBJECT: "it shares no words with its evidence",
         Rule.NUMBER: "a number of it, with its comparison and unit, is not in its evidence",
+        Rule.COLUMN: "a number of it stands under another heading in its evidence, a row of a table",
         Rule.DRUG: "a drug of it is not in its evidence",
         Rule.NAME: "a name of it is not in its evidence",
         Rule.NEGATION: "it negates what its evidence states, or the reverse",

@@ -19,8 +19,10 @@ from functools import lru_cache
 
 from posology.text.figures import Figure, any_stated, blanked, figures, lacking, names
 from posology.text.quotes import Span, locate
+from posology.text.quoting.rows import read
 from posology.types import Difference, Passage, Rule
 from strategies.compression.checked import denial, parallels, stems, terms
+from strategies.support.columns import parted, states, swapped
 from strategies.support.inventions import uncited
 from strategies.support.lexicon import (
     ALIASES,
@@ -129,7 +131,7 @@ def denies_like(claim: str, quotes: Sequence[str]) -> bool:
 
 
 def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Difference]:
-    """Yield the failures that cost a quote its place as a citation: numbers, drugs, names and negations.
+    """Yield the failures that cost a quote its place as a citation: numbers, their columns, drugs, names and negations.
 
     Args:
         claim: a sentence in the model's words.
@@ -138,9 +140,12 @@ def guarded(claim: str, quotes: Sequence[str], around: str) -> Iterator[Differen
     """
     if repeats(claim, quotes):
         return
-    text = "\n\n".join(quotes)
-    if missing := unstated(claim, text, around):
+    text, (rows, prose) = _told(quotes), parted(quotes, around)
+    others = unstated(claim, text, around)
+    if missing := [one for one in others if not any(states(row, one) for row in rows)]:
         yield _other_numbers(claim, missing, text)
+    if rows:
+        yield from swapped(claim, rows, prose)
     there = substances(text)
     if other := substances(claim) - _words(text if there else around):
         yield Difference(rule=Rule.DRUG, said=_listed(other), quoted=_listed(there))
@@ -156,7 +161,7 @@ def failures(claim: str, quotes: Sequence[str], around: str) -> tuple[Difference
     """Return every failure of a claim beside its quotes, see :func:`guarded`; none without quotes."""
     if not quotes or repeats(claim, quotes):
         return ()
-    text = "\n\n".join(quotes)
+    text = _told(quotes)
     found = list(guarded(claim, quotes, around))
     if not any(touches(claim, one) for one in quotes):
         found.insert(0, Difference(rule=Rule.SUBJECT))
@@ -179,6 +184,11 @@ def other_subject(
         named = substances("\n\n".join(quotes)) or there
         said = f"“{pronoun[1].lower()}”, which is {_listed(asked)} in the question"
         yield Difference(rule=Rule.DRUG, said=said, quoted=_listed(sorted(named)[:_SHOWN]))
+
+
+def _told(quotes: Sequence[str]) -> str:
+    """Return quotes as one text. The number of a table, in the label of its rows, is no number of the quote."""
+    return "\n\n".join(row.said if (row := read(one)) else one for one in quotes)
 
 
 def _words(text: str) -> set[str]:

@@ -231,6 +231,9 @@ def test_a_document_that_fails_is_named_and_asked_again(cli: Cli, papers: Path) 
         assert row.error is not None
         assert row.error.startswith("SchemaViolation: ")
         assert {cell.reason for cell in row.cells} == {"the document was not read"}
+        shown = csv.DictReader(io.StringIO(export_table(out, TableForm.CSV).decode()))
+        (failed,) = [line for line in shown if line["document"] == "t:3"]
+        assert [failed[field.name] for field in out.fields] == ["not read"] * len(out.fields)
         before = len(stub.requests)
     with answering() as stub:
         again = published(cli(*arguments, stub=stub))

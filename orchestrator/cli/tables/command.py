@@ -222,7 +222,9 @@ def _report(out: TableOutput, output: Path) -> Iterator[str]:
     cells = [cell for row in out.rows for cell in row.cells]
     values = sum(cell.value is not None for cell in cells)
     refused = sum(cell.value is None and cell.refused is not None for cell in cells)
+    unread = sum(len(row.cells) for row in out.rows if row.error is not None)
+    more = f", {unread:,} not read" if unread else ""
     yield (
         f"{output}: {len(out.rows):,} documents, {len(cells):,} cells: {values:,} with verified quotes, {refused:,} values "
-        f"refused, {len(cells) - values - refused:,} not reported; {money(out.spent_usd)} spent"
+        f"refused, {len(cells) - values - refused - unread:,} not reported{more}; {money(out.spent_usd)} spent"
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from posology.corpus.documents.formulas import FORMULAS, formula
+from posology.corpus.documents.grid import TOO_LARGE, Grid, label_of
 from posology.corpus.documents.symbols import decoded, shows_signs
 from posology.corpus.gaps import Gaps, pictured, without_figures
 from posology.corpus.pieces import words
@@ -20,8 +22,8 @@ from posology.corpus.pubmed.words import Line, plain
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-#: Words of a table's cell from which on it is prose; numbers without rows and columns are no evidence. As many words must a
-#: form have outside its controls, or a paragraph with controls.
+#: Words of a cell from which on it is prose, in a table without headings, whose numbers are no evidence. As many words must
+#: a form have outside its controls, or a paragraph with controls.
 PROSE_WORDS = 10
 
 _LEFT_OUT = frozenset({
@@ -67,21 +69,21 @@ _TINY = re.compile(r"\s*[0-3](?:px)?\s*")
 def paragraphs(root: _Element, gaps: Gaps) -> Iterator[tuple[str, str]]:
     """Yield the paragraphs under an element, with the tag of the block that each stands in.
 
-    Lines of one paragraph are kept; those of a heading are one.
+    Lines of one paragraph are kept; those of a heading are one. Each row of a table with headings is a paragraph.
 
     Args:
-        root: an element of HTML, in lower case and without namespaces.
+        root: an element of HTML, in lower case and without namespaces. The words of a cell are read however few they are.
         gaps: of the page, whose signs the texts may hold.
     """
     from lxml import etree
 
-    flow = _Flow(gaps)
+    flow = _Flow(gaps, root)
     walk = etree.iterwalk(root, events=("start", "end"))
     passed: _Element | None = None
     for event, element in walk:
         tag = str(element.tag)
         if event == "start":
-            if flow.passes(element, tag):
+            if flow.passes(element, tag) or (tag == "table" and flow.table(element)):
                 walk.skip_subtree()
                 passed = element
             else:
@@ -120,8 +122,11 @@ class _Held:
 class _Flow:
     """The paragraph that is being read, and what is open around it."""
 
-    def __init__(self, gaps: Gaps) -> None:
+    def __init__(self, gaps: Gaps, root: _Element) -> None:
         self._gaps = gaps
+        self._root = root
+        #: label that the last paragraph, or the one before it, began with
+        self._labels = ["", ""]
         #: the paragraph, and what is raised or lowered in it
         self._lines = [Line()]
         #: tags of open blocks, the innermost last
@@ -163,12 +168,34 @@ class _Flow:
             return True
         return False
 
+    def table(self, element: _Element) -> bool:
+        """Add the rows of a table, if it has headings and none within: else pages are laid out by it."""
+        if (element.get("role") or "").lower() in ("presentation", "none") or (
+            next(islice(element.iter("table"), 1, None), None) is not None
+            or next(element.iter("th", "thead"), None) is None
+        ):
+            return False
+        grid = Grid.read(
+            element, self._words, lambda one: not (is_hidden(one, str(one.tag)) or _is_struck(one))
+        )
+        if not grid.headed:
+            return False
+        self.part()
+        caption = element.find("caption")
+        if caption is not None and (text := self._words(caption)):
+            self._take(("caption", text), within=True)
+        label = next(filter(None, reversed(self._labels)), "")
+        for line in grid.lines(label, self._gaps.sign(TOO_LARGE)):
+            self._take(("tr", line), within=True)
+        self._labels = ["", ""]
+        return True
+
     def begin(self, element: _Element, tag: str) -> None:
         """Open an element."""
         if tag in _BLOCKS:
             self.part()
             self._blocks.append(tag)
-            if tag in _CELLS or tag == "form":
+            if self._holds(element, tag):
                 self._held.append(_Held(tag=tag))
         elif _mark(element, tag):
             self._lines.append(Line())
@@ -187,7 +214,7 @@ class _Flow:
         if tag in _BLOCKS:
             self.part()
             self._blocks.pop()
-            if tag in _CELLS or tag == "form":
+            if self._holds(element, tag):
                 self._release(self._held.pop())
         elif (mark := _mark(element, tag)) and len(self._lines) > 1:
             inner = self._lines.pop()
@@ -241,13 +268,24 @@ class _Flow:
         if not tiny and (text is None or text.strip()):
             self._lines[-1].add(pictured(text))
 
-    def _take(self, found: tuple[str, str]) -> None:
+    def _holds(self, element: _Element, tag: str) -> bool:
+        return (tag in _CELLS and element is not self._root) or tag == "form"
+
+    def _words(self, element: _Element) -> str:
+        """Return the words of a cell or a caption in one line."""
+        return ", ".join(text.replace("\n", " ") for _, text in paragraphs(element, self._gaps))
+
+    def _take(self, found: tuple[str, str], *, within: bool = False) -> None:
+        self._labels = [self._labels[-1], label_of(found[1])]
         if not self._held:
             self.done.append(found)
             return
         held = self._held[-1]
-        held.found.append((found, False))
-        held.words += words(found[1])
+        held.found.append((found, within))
+        if within:
+            held.within += words(found[1])
+        else:
+            held.words += words(found[1])
 
     def _release(self, held: _Held) -> None:
         kept = held.kept()

@@ -1,11 +1,13 @@
-"""Text of an article: abstracts, and paragraphs of the body with their headings."""
+"""Text of an article: abstracts, paragraphs of the body with their headings, and rows of tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from posology.corpus.jats.text import FLOATS, flat, language, line
+from posology.corpus.documents.grid import UNLABELLED, Grid
+from posology.corpus.jats.text import CALS, FLOATS, TABLE, flat, language, line
 from posology.corpus.pieces import Piece, pack, words
 from posology.corpus.references.markup import unmarked
 
@@ -27,9 +29,13 @@ _NO_ABSTRACTS = frozenset({
 })  # fmt: skip
 _LEFT_OUT = frozenset({
     "title", "label", "sec-meta", "ref-list", "ack", "supplementary-material", "glossary", "fn-group", "bio", "notes",
-    "sig-block", "table", "table-wrap-foot", "object-id", "alternatives", "graphic", "media", "permissions",
+    "sig-block", "table-wrap-foot", "object-id", "alternatives", "graphic", "media", "permissions",
     "related-article", "related-object", "sub-article", "response",
 })  # fmt: skip
+#: mark a note of a table
+_MARKS = frozenset({"label", "sup"})
+#: hold notes of a table
+_NOTES = ("fn", "p", "attrib")
 #: hold blocks themselves
 _HOLDERS = frozenset({"sec", "app", "app-group", "boxed-text", "fig-group", "table-wrap-group"})
 
@@ -111,8 +117,8 @@ def _blocks(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
             continue
         if tag in _HOLDERS:
             yield from _blocks(child, _path(child, path))
-        elif tag in FLOATS:
-            yield from _caption(child, section)
+        elif tag in FLOATS or tag == "table":
+            yield from _float(child, section)
         elif tag == "caption":
             # a box's, of which the title is the heading; a figure's title is in its caption
             yield from _blocks(child, path)
@@ -123,17 +129,18 @@ def _blocks(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
 
 
 def _floating(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
-    """Yield the captions of figures and tables that stand within a paragraph, and the boxes."""
+    """Yield the figures and tables that stand within a paragraph, and the boxes."""
     for child in element:
         if child.tag in _HOLDERS & FLOATS:
             yield from _blocks(child, _path(child, path))
-        elif child.tag in FLOATS:
-            yield from _caption(child, STEP.join(path) or None)
+        elif child.tag in FLOATS or child.tag == "table":
+            yield from _float(child, STEP.join(path) or None)
         else:
             yield from _floating(child, path)
 
 
-def _caption(element: Element, section: str | None) -> Iterator[Piece]:
+def _float(element: Element, section: str | None) -> Iterator[Piece]:
+    """Yield the caption of a figure or a table, the rows of a table, and its notes."""
     if element.tag == "supplementary-material":
         return
     text = flat(element.find("caption"))
@@ -141,3 +148,36 @@ def _caption(element: Element, section: str | None) -> Iterator[Piece]:
     if text:
         stop = "" if not label or label[-1] in ".:" else "."
         yield Piece(text=f"{label}{stop} {text}".strip().replace("\n", " "), section=section)
+    for table in element.iter("table"):
+        _drop_marks(table, element)
+        if table.find("tgroup") is not None:
+            yield Piece(text=f"{label or UNLABELLED}: {CALS}", section=section)
+        for row in Grid.read(table, _words).lines(label, TABLE):
+            yield Piece(text=row, section=section)
+    for note in filter(None, map(flat, _notes(element))):
+        text = f"{label.rstrip(' .:') or UNLABELLED}, note: {note}"
+        yield Piece(text=text.replace("\n", " "), section=section)
+
+
+def _notes(wrap: Element) -> Iterator[Element]:
+    """Yield the notes of a table."""
+    for foot in wrap.iterfind("table-wrap-foot"):
+        yield from (
+            one for part in (foot, *foot.iterfind("fn-group")) for one in part.iterchildren(*_NOTES)
+        )
+
+
+def _drop_marks(table: Element, wrap: Element) -> None:
+    """Empty the raised letters of a table that point to its notes: "12.1 a" is no number, and "na" no heading."""
+    notes = wrap.iterfind("table-wrap-foot//*")
+    marks = {"".join(map(str, one.itertext())).strip(" )") for one in notes if one.tag in _MARKS}
+    for raised in table.iter("sup"):
+        said = re.split(r"[\s,]+", "".join(map(str, raised.itertext())).strip())
+        if all(one.isalpha() and one in marks for one in said):
+            behind = raised.tail
+            raised.clear()
+            raised.tail = behind
+
+
+def _words(cell: Element) -> str:
+    return flat(cell, notes=False).replace("\n", ", ")

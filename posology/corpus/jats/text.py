@@ -10,6 +10,7 @@ import html.entities
 import re
 from typing import TYPE_CHECKING
 
+from posology.corpus.documents.grid import TOO_LARGE
 from posology.corpus.gaps import PICTURE, SIGNS, Gaps, pictured, without_figures
 from posology.corpus.pubmed.formula import render
 from posology.corpus.pubmed.words import Line, plain
@@ -60,13 +61,15 @@ _MARKS = {"sup": "^", "sub": "_"}
 _STRUCK = re.compile(r"line-?through|strike", re.IGNORECASE)
 
 #: signs of what cannot be read, beside a picture; see :class:`~posology.corpus.gaps.Gaps`
-FORMULA, CHARACTER, NAMED, STRUCK, UNKNOWN = (chr(code) for code in range(0x10FFF0, 0x10FFF5))
+FORMULA, CHARACTER, NAMED, STRUCK, UNKNOWN, TABLE, CALS = map(chr, range(0x10FFF0, 0x10FFF7))
 UNREAD = SIGNS | {
     FORMULA: "formula that is a picture",
     CHARACTER: "character that is a picture",
     NAMED: "character whose name is not known",
     STRUCK: "text that is struck through",
     UNKNOWN: "element that JATS does not have, without text",
+    TABLE: TOO_LARGE,
+    CALS: "table whose model is that of CALS",
 }
 
 _SPACE = re.compile(r"[ \t\r\n]+")

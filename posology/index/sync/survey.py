@@ -22,7 +22,7 @@ from posology.index.sync.notices import NoticesBySource
 from posology.version import __version__
 
 #: version of the tables and their content: another version of Posology may read the same files differently
-_FORMAT = zlib.crc32(f"2 {__version__}".encode()) >> 1
+_FORMAT = zlib.crc32(f"3 {__version__}".encode()) >> 1
 #: kB of pages cached in memory
 _CACHE = 200_000
 #: records of a file between two progress reports

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from posology.corpus.documents.markup import Page
 from posology.corpus.documents.symbols import character, decoded
+from posology.corpus.documents.word import tables
 from posology.corpus.documents.word.fields import Fields, matched, replacement, unfilled
 from posology.corpus.documents.word.looks import Look, Looks
 from posology.corpus.documents.word.names import MC, M, W, is_on, short, value
@@ -131,7 +132,8 @@ class _Document:
                 self._paragraph(child, out)
             elif name == "w:tbl":
                 self._end(out)
-                self._rows(child, etree.SubElement(out, "table"))
+                self._rows(child, table := etree.SubElement(out, "table"))
+                tables.finish(child, table)
             elif name == "w:sdt" and not _is_placeholder(child):
                 for content in child.iterfind(f"{W}sdtContent"):
                     self._add_blocks(content, out)
@@ -171,9 +173,11 @@ class _Document:
         for child in element:
             name = short(str(child.tag))
             if name == "w:tr":
-                self._rows(child, etree.SubElement(out, "tr"))
+                tables.begin_row(child, row := etree.SubElement(out, "tr"))
+                self._rows(child, row)
             elif name == "w:tc":
-                self._blocks(child, etree.SubElement(out, "td"))
+                tables.describe(child, cell := etree.SubElement(out, "td"))
+                self._blocks(child, cell)
             elif name == "w:sdt":
                 for content in child.iterfind(f"{W}sdtContent"):
                     self._rows(content, out)

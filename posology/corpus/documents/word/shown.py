@@ -28,6 +28,10 @@ def reduce(part: _Element) -> None:
     for one in list(part.iter(*_DROPPED)):
         if _is_dropped(one):
             _remove(one)
+        elif merged(one):
+            for child in list(one):
+                if child.tag != f"{W}tcPr":
+                    one.remove(child)
 
 
 def goes_on(mark: _Element | None) -> bool:
@@ -40,8 +44,17 @@ def goes_on(mark: _Element | None) -> bool:
     return is_on(mark.find(f"{W}vanish")) and not is_on(mark.find(f"{W}specVanish"))
 
 
+def merged(cell: _Element) -> str:
+    """Return how a cell is part of one before it, ``vMerge`` or ``hMerge``; empty: it is none. Its own text is not shown."""
+    for name in ("vMerge", "hMerge"):
+        mark = cell.find(f"{W}tcPr/{W}{name}")
+        if mark is not None and value(mark) in (None, "continue"):
+            return name
+    return ""
+
+
 def _is_dropped(element: _Element) -> bool:
-    """Return whether an element is not shown: it was deleted, moved away, or hidden, or is part of a cell before it."""
+    """Return whether an element is not shown: it was deleted, moved away, or hidden."""
     match short(str(element.tag)):
         case "w:del" | "w:moveFrom":
             parent = element.getparent()
@@ -53,10 +66,7 @@ def _is_dropped(element: _Element) -> bool:
                 row.find(f"{W}del") is not None or is_on(row.find(f"{W}hidden"))
             )
         case "w:tc":
-            merged = (element.find(f"{W}tcPr/{W}{name}") for name in ("vMerge", "hMerge"))
-            return element.find(f"{W}tcPr/{W}cellDel") is not None or any(
-                one is not None and value(one) in (None, "continue") for one in merged
-            )
+            return element.find(f"{W}tcPr/{W}cellDel") is not None
     return True  # readings above ruby bases
 
 

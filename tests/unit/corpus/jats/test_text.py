@@ -82,6 +82,8 @@ def test_captions_stand_where_their_figures_and_tables_do(tmp_path: Path) -> Non
         "As shown here.",
         "Figure 1. Flow. All of them.",
         "Table 1. Who they were.",
+        "Table 1, row 1: column 1: 12.",
+        "Table 1, note: Note.",
     ]
 
 
