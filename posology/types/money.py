@@ -71,6 +71,8 @@ class Limits:
     stored: int | None = None
     #: whether the tenant may upload files that are added to the index, which all tenants share
     may_ingest: bool = False
+    #: collections that the tenant may read besides the default index
+    collections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
