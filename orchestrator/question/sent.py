@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR
 from posology.published.base import Described
-from posology.store.keys import COLLECTION
 from posology.types import Filters
+from posology.types.money import COLLECTION
 
 #: maximum length of a model's name, characters; the name becomes a label of metrics
 MAX_MODEL = 200

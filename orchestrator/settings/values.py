@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic_core import PydanticCustomError
 
 from posology.errors import InvalidQuery
-from posology.store.keys import COLLECTION
+from posology.types.money import COLLECTION
 
 DEFAULT_MODEL = "offline:extractive"
 DEFAULT_POLICY = "router"

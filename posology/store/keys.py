@@ -57,8 +57,6 @@ CLOCK = "posology:clock"
 #: present for a while after the clock of Redis was put back
 PUT_BACK = "posology:put_back"
 DEFAULT_TENANT = "default"
-#: form of collections' names
-COLLECTION = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 

@@ -46,6 +46,10 @@ class Grouping(StrEnum):
         return self in (Grouping.DAY, Grouping.MONTH)
 
 
+#: form of collections' names
+COLLECTION = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """A tenant's limits. ``None``: no limit."""

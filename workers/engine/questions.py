@@ -85,9 +85,9 @@ class Questions:
         started = anyio.current_time()
         asked = request_of(claimed)
         request, store = asked.as_settled(), self._work.store
-        complete, account = self._spending.complete(claimed, request), Account()
         # again, since a grant may end while the job waits
         await check_grants(store.redis, store.url, claimed.unit.tenant, [asked.collection])
+        complete, account = self._spending.complete(claimed, request), Account()
         pipeline = await self._pipeline(asked.collection)
         # a recorded decision stands regardless of the remaining budget: its calls are replayed, and paid for once
         recorded, then = _decided(claimed)

@@ -96,7 +96,7 @@ async def list_affected(
     first = datetime.now(UTC) - timedelta(days=_DAYS)
     if since is not None:
         first = datetime.combine(since, datetime.min.time(), tzinfo=UTC)
-    found = await affected(
+    page = await affected(
         api.jobs(),
         index,
         tenant=tenant,
@@ -105,9 +105,9 @@ async def list_affected(
         limit=limit,
         collection=collection,
     )
-    if found.next is None:
-        return answered(found)
+    if page.next is None:
+        return answered(page)
     query = {"since": since.isoformat()} if since else {}
     query |= {"collection": collection} if collection else {}
-    query |= {"cursor": found.next, "limit": str(limit)}
-    return answered(found, headers=next_link(_PATH, query))
+    query |= {"cursor": page.next, "limit": str(limit)}
+    return answered(page, headers=next_link(_PATH, query))

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import Query
 
-from posology.store.keys import COLLECTION
+from posology.types.money import COLLECTION
 
 #: maximum characters of an id
 MAX_ID = 100

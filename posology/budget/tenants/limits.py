@@ -13,8 +13,8 @@ from posology.budget.ledger.base import MAX_CAP, NANO, dollars, nano
 from posology.errors import InvalidLimit, UnknownModel
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS
-from posology.store.keys import COLLECTION
 from posology.types import Limits
+from posology.types.money import COLLECTION
 
 #: maximum of a limit on calls, requests or tokens
 MAX_COUNT = 1_000_000_000
