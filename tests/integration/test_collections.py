@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +20,12 @@ from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits
 from orchestrator.api.mcp.service import ServiceDesk
 from orchestrator.api.mcp.tools import OFFERS
+from orchestrator.ingest.uploads.process import open_stores
 from orchestrator.jobs.store import JobStore
 from orchestrator.library import AsyncPosology
+from orchestrator.models import Models
 from orchestrator.settings import Settings
+from orchestrator.tables.served.reader import TableReader
 from orchestrator.watches.store import WatchStore
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.store import TenantStore
@@ -30,6 +35,7 @@ from posology.published.jobs import JobEvent, JobOutput
 from posology.store import keys
 from posology.types import JobState, WatchState
 from posology.types import Limits as TenantLimits
+from tests.support.console_bench import token
 from tests.support.indices import groups, index_of
 from workers.process import Process
 
@@ -300,6 +306,44 @@ async def test_a_grant_that_ends_stops_queued_jobs_and_watches(world: World) -> 
     assert batch.status_code == 422
     # what was read before stays the tenant's
     assert (await world.send(world.mine, "GET", f"/v1/jobs/{made.id}")).status_code == 200
+
+
+async def test_a_grant_that_ends_stops_a_waiting_table(world: World) -> None:
+    body = {"documents": ["trial:1"], "collection": "trials", "model": "offline:extractive"}
+    reply = await world.send(world.mine, "POST", "/v1/tables", body)
+    assert reply.status_code == 202, reply.text
+    await world.grant()
+    async with open_stores(world.settings) as stores:
+        reader = TableReader(
+            tables=stores.tables,
+            settings=world.settings,
+            models=Models(world.settings.embedder, world.settings.embedding),
+            stop=threading.Event(),
+            redis=stores.redis,
+        )
+        while (claim := await reader.claim()) is not None:
+            assert await reader.read(claim)
+    table = (await world.send(world.mine, "GET", f"/v1/tables/{reply.json()['id']}")).json()
+    assert (table["state"], table["error"]["type"]) == ("failed", "CollectionNotFound")
+
+
+async def test_the_console_keeps_the_collection(world: World) -> None:
+    made = await world.answered(collection="trials")
+    begun = await world.http.get("/console/sign-in")
+    given = {"form_token": token(begun), "key": world.keys[world.mine], "to": "/console"}
+    await world.http.post("/console/sign-in", data=given)
+    job = await world.http.get(f"/console/jobs/{made.id}")
+    (link,) = set(re.findall(r'href="(/console/literature/passages/[^"]+)"', job.text))
+    assert SECRET in (await world.http.get(link.replace("&amp;", "&"))).text
+    assert "follow" in job.text
+    form = await world.http.get(f"/console/ask?parent={made.id}&question=And+in+children%3F")
+    assert 'name="collection" type="text" value="trials"' in form.text
+    replayed = await world.http.get(f"/console/jobs/{made.id}/replay?retrieve=1")
+    assert replayed.status_code == 200
+    assert '<p class="empty">None.</p>' in replayed.text
+    await world.grant()
+    gone = await world.http.get(link.replace("&amp;", "&"))
+    assert (gone.status_code, SECRET in gone.text) == (422, False)
 
 
 async def test_a_watch_looks_at_its_collection(world: World) -> None:

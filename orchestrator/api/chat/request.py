@@ -138,7 +138,9 @@ class ChatRequest(Described):
         fields = {**given, **choice_of(self.model), **sent}
         try:
             # someone waits: the tier batch is refused, and as the service's default it is not taken
-            waiting = {k: v for k, v in fields.items() if k not in ("deadline_seconds", "collection")}
+            waiting = {
+                k: v for k, v in fields.items() if k not in ("deadline_seconds", "collection")
+            }
             asked = _parse(AskRequest, waiting)
             tier = asked.to_request(settings).tier
             return _parse(
