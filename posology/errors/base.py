@@ -54,7 +54,7 @@ class InvalidQuery(InputError):
 
 
 class CollectionNotFound(InputError):
-    """There is no such collection, or the tenant may not read it: the error does not tell which."""
+    """There is no such collection, or the tenant may not read it."""
 
     def __init__(self, *, collection: str) -> None:
         super().__init__(

@@ -14,32 +14,34 @@ import httpx2
 import pytest
 from anyio import to_thread
 from redis.asyncio import Redis
+from typer.testing import CliRunner, Result
 
 from orchestrator import service
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits
 from orchestrator.api.mcp.service import ServiceDesk
 from orchestrator.api.mcp.tools import OFFERS
+from orchestrator.cli.app import app
 from orchestrator.ingest.uploads.process import open_stores
 from orchestrator.jobs.store import JobStore
 from orchestrator.library import AsyncPosology
 from orchestrator.models import Models
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.tables.served.reader import TableReader
 from orchestrator.watches.store import WatchStore
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.store import TenantStore
-from posology.errors import CollectionNotFound, IndexMissing, InvalidQuery
+from posology.errors import CollectionNotFound, ConfigurationError, IndexMissing, InvalidQuery
 from posology.index.store import Index
 from posology.published.jobs import JobEvent, JobOutput
 from posology.store import keys
 from posology.types import JobState, WatchState
 from posology.types import Limits as TenantLimits
+from tests.support.commands import published
 from tests.support.console_bench import token
 from tests.support.indices import groups, index_of
 from workers.process import Process
 
-pytestmark = pytest.mark.anyio
 QUESTION = "Does zyxomab cure lattice fever?"
 SECRET = "Zyxomab cured lattice fever in nine patients."
 TRIALS = [{"id": "trial:1", "text": SECRET, "title": "Zyxomab"}]
@@ -123,24 +125,25 @@ async def world(
         }
     )
     store, tenants = JobStore(redis, redis_url), TenantStore(redis, redis_url)
-    app = create_app(settings, store, limits=Limits(completion=0.05))
+    served = create_app(settings, store, limits=Limits(completion=0.05))
     granted = {f"{tenant}-a": ("trials", "guidelines", "gone"), f"{tenant}-b": ()}
     issued = {
         name: (await tenants.create(name, TenantLimits(collections=some))).key
         for name, some in granted.items()
     }
-    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    transport = httpx2.ASGITransport(served, raise_app_exceptions=False)
     async with (
         httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=90) as http,
         Process(settings, lambda _: None) as process,
     ):
         yield World(
-            http=http, process=process, store=store, tenants=tenants, settings=settings, api=app.state.context,
+            http=http, process=process, store=store, tenants=tenants, settings=settings, api=served.state.context,
             mine=f"{tenant}-a", other=f"{tenant}-b", keys=issued,
         )  # fmt: skip
-        await app.state.context.aclose()
+        await served.state.context.aclose()
 
 
+@pytest.mark.anyio
 async def test_a_question_is_answered_from_its_collection(world: World) -> None:
     found = {
         name: await world.answered(collection=name) if name else await world.answered()
@@ -162,6 +165,7 @@ async def test_a_question_is_answered_from_its_collection(world: World) -> None:
     assert len({id((await services(name)).index) for name in found}) == 3
 
 
+@pytest.mark.anyio
 async def test_the_collection_is_part_of_a_question(world: World) -> None:
     made = await world.job(key="7", collection="trials")
     assert (await world.job(key="7", collection="trials")).id == made.id
@@ -226,6 +230,7 @@ def taking(document: Any) -> set[tuple[str, str]]:
     }  # fmt: skip
 
 
+@pytest.mark.anyio
 async def test_no_door_tells_another_tenant_of_a_collection(world: World) -> None:
     """What may not be read and what does not exist are one error, with nothing stored, at every operation."""
     known, unknown = doors("trials"), doors("nonesuch")
@@ -256,6 +261,7 @@ async def test_no_door_tells_another_tenant_of_a_collection(world: World) -> Non
     assert [one["collections"] for one in listed] == [["trials", "guidelines"], []]
 
 
+@pytest.mark.anyio
 async def test_tools_of_assistants_ask_for_the_grant(world: World) -> None:
     given: dict[str, dict[str, Any]] = {
         "search": {"query": QUESTION},
@@ -280,6 +286,7 @@ async def test_tools_of_assistants_ask_for_the_grant(world: World) -> None:
             assert "nine patients" in done.text or name in ("check_retraction", "estimate")
 
 
+@pytest.mark.anyio
 async def test_a_grant_that_ends_stops_queued_jobs_and_watches(world: World) -> None:
     made = await world.job(collection="trials", model="openai:gpt-4o-mini")
     kept = await world.job(collection="guidelines")
@@ -308,6 +315,7 @@ async def test_a_grant_that_ends_stops_queued_jobs_and_watches(world: World) -> 
     assert (await world.send(world.mine, "GET", f"/v1/jobs/{made.id}")).status_code == 200
 
 
+@pytest.mark.anyio
 async def test_a_grant_that_ends_stops_a_waiting_table(world: World) -> None:
     body = {"documents": ["trial:1"], "collection": "trials", "model": "offline:extractive"}
     reply = await world.send(world.mine, "POST", "/v1/tables", body)
@@ -327,6 +335,7 @@ async def test_a_grant_that_ends_stops_a_waiting_table(world: World) -> None:
     assert (table["state"], table["error"]["type"]) == ("failed", "CollectionNotFound")
 
 
+@pytest.mark.anyio
 async def test_the_console_keeps_the_collection(world: World) -> None:
     made = await world.answered(collection="trials")
     begun = await world.http.get("/console/sign-in")
@@ -346,6 +355,7 @@ async def test_the_console_keeps_the_collection(world: World) -> None:
     assert (gone.status_code, SECRET in gone.text) == (422, False)
 
 
+@pytest.mark.anyio
 async def test_a_watch_looks_at_its_collection(world: World) -> None:
     body = {"question": QUESTION, "collection": "trials"}
     watch = (await world.send(world.mine, "POST", "/v1/watches", body)).json()["id"]
@@ -361,6 +371,7 @@ async def test_a_watch_looks_at_its_collection(world: World) -> None:
     assert {one.passage.id for one in out.answer.evidence} == {"trial:1"}
 
 
+@pytest.mark.anyio
 async def test_answers_are_compared_with_their_own_collection(world: World, places: Any) -> None:
     # all three indices have one name, as folders often do
     assert len({Path(one).name for one in places.values()}) == 1
@@ -374,6 +385,7 @@ async def test_answers_are_compared_with_their_own_collection(world: World, plac
     assert counts == [(1, 1, 0), (1, 1, 0), (0, 2, 0)]
 
 
+@pytest.mark.anyio
 async def test_what_a_collection_cannot_do_is_refused(world: World) -> None:
     body = {"question": QUESTION, "collection": "trials"}
     live = await world.send(world.mine, "POST", "/v1/ask?live=true", body)
@@ -386,6 +398,7 @@ async def test_what_a_collection_cannot_do_is_refused(world: World) -> None:
         assert (bad.status_code, bad.json()["field"]) == (422, "collection")
 
 
+@pytest.mark.anyio
 async def test_a_process_keeps_few_collections_open(
     world: World, places: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,6 +416,7 @@ async def test_a_process_keeps_few_collections_open(
         await services("gone")
 
 
+@pytest.mark.anyio
 async def test_a_library_has_one_index(
     places: dict[str, str], tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,3 +434,39 @@ async def test_a_library_has_one_index(
         assert row.error.type == "InvalidQuery"
     settings = await to_thread.run_sync(Settings)
     assert settings.collection_places == {"trials": places["trials"]}
+
+
+def test_the_commands_name_a_collection(
+    redis_url: str, tenant: str, places: dict[str, str], tiny_encoder: Path
+) -> None:
+    given = {
+        "POSOLOGY_REDIS_URL": redis_url,
+        "POSOLOGY_INDEX": places["index"],
+        "POSOLOGY_COLLECTIONS": f"trials={places['trials']}",
+        "POSOLOGY_EMBEDDER": str(tiny_encoder),
+    }
+
+    def cli(*arguments: str) -> Result:
+        return CliRunner().invoke(app, list(arguments), env=given)
+
+    granted = ("--collection", "trials", "--collection", "guidelines", "--json")
+    made = published(cli("tenants", "create", tenant, *granted), "tenant")
+    assert made["limits"]["collections"] == ["trials", "guidelines"]
+    job = cli("submit", QUESTION, "--index", "trials", "--tenant", tenant, "--json")
+    assert published(job, "job")["request"]["collection"] == "trials"
+    assert cli("submit", QUESTION, "--index", "other", "--tenant", tenant).exit_code == 3
+    # other limits leave it as it is
+    assert published(cli("tenants", "set", tenant, "--day", "1", "--json"), "tenant")["limits"]["collections"]  # fmt: skip
+    assert cli("tenants", "set", tenant, "--collection", "Trials").exit_code == 3
+    emptied = published(cli("tenants", "set", tenant, "--collection", "none", "--json"), "tenant")
+    assert emptied["limits"]["collections"] == []
+    assert cli("watch", QUESTION, "--index", "trials", "--tenant", tenant).exit_code == 3
+    found = published(cli("search", QUESTION, "--index", "trials", "--json"), "search")
+    assert [hit["passage"]["id"] for hit in found["hits"]] == ["trial:1"]
+
+
+@pytest.mark.parametrize("text", ["trials", "trials=", "=x", "a=x,a=y", "Trials=x", "none=x"])
+def test_a_wrong_setting_is_named(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSOLOGY_COLLECTIONS", text)
+    with pytest.raises(ConfigurationError, match="POSOLOGY_COLLECTIONS"):
+        load_settings()
