@@ -32,6 +32,7 @@ from orchestrator.watches.store import WatchStore
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.store import TenantStore
 from posology.errors import CollectionNotFound, ConfigurationError, IndexMissing, InvalidQuery
+from posology.index.places import Place
 from posology.index.store import Index
 from posology.published.jobs import JobEvent, JobOutput
 from posology.store import keys
@@ -403,9 +404,13 @@ async def test_a_process_keeps_few_collections_open(
     world: World, places: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "OPEN", 1)
-    services, opened = world.process.service, list[str]()
-    real = Index.open
-    monkeypatch.setattr(Index, "open", lambda place: opened.append(str(place)) or real(place))
+    services, opened, real = world.process.service, list[Place](), Index.open
+
+    def counted(place: Place) -> Index:
+        opened.append(place)
+        return real(place)
+
+    monkeypatch.setattr(Index, "open", counted)
     default = await services()
     first = await services("trials")
     await services("guidelines")

@@ -28,13 +28,7 @@ from orchestrator.question.report import error_body
 from orchestrator.question.request import JobRequest
 from policies.router import recorded_quote
 from policies.savings import recorded as recorded_saving
-from posology.errors import (
-    DecisionChanged,
-    InvalidQuery,
-    JobNotFound,
-    PosologyError,
-    PromptsMismatch,
-)
+from posology.errors import DecisionChanged, JobNotFound, PosologyError, PromptsMismatch
 from posology.types import Decision, QuoteForm, Retrieval, Rung, Situation
 from prompts.template import form
 
@@ -178,7 +172,7 @@ class Replayer:
             policy = self._present.decider.policy(request)
             if self._present.service is not None:
                 if not known:
-                    raise InvalidQuery("the job asked another index: give its own", field="index")
+                    raise ValueError("the job asked another index: give its own")
                 made_on = None if self._present.newest else decision.versions.get("index")
                 # nothing is spent: the vector that was bought for the job is stored
                 kept = Spend(tenant=job.tenant)

@@ -18,10 +18,9 @@ from orchestrator.question.request import (
     ALONE,
     NO_DEFAULT,
     AskRequest,
-    FiltersRequest,
     JobRequest,
 )
-from orchestrator.question.sent import FeedbackRequest
+from orchestrator.question.sent import FeedbackRequest, FiltersRequest
 from orchestrator.settings import Settings
 from orchestrator.tables.served.request import TableRequest
 from orchestrator.watches.request import WatchRequest
