@@ -127,6 +127,14 @@ class AsyncPosology:
         """Whether questions can be asked."""
         return self._opened is not None
 
+    def check(self, collection: str | None) -> None:
+        """Check that a request is for the open index.
+
+        Raises:
+            InvalidQuery: it names another collection.
+        """
+        self._open()[2].check(collection)
+
     async def ask(self, question: str, **request: Any) -> AskOutput:
         """Answer one question, or refuse.
 
@@ -196,6 +204,7 @@ class AsyncPosology:
         """
         settings, budget, service = self._open()
         asked = SearchRequest.parse({"query": query, **request})
+        service.check(asked.collection)
         started = anyio.current_time()
         spend = service.pipeline.spend(LedgerJournal(budget.ledger, Account()), settings.tenant)
         found = await service.search(
@@ -279,14 +288,18 @@ class AsyncPosology:
                         field="max_cost_usd",
                     )
                 run = shared or _Run(cap=cap)
-                result = await self._answer(row.request.as_settled(), run, account)
+                asked = row.request
+                result = await self._answer(asked.as_settled(), run, account, asked.collection)
                 state = JobState.SUCCEEDED
             except PosologyError as failed:
                 state, error = JobState.FAILED, error_body(failed, account)
         return BatchRow(row=row.number, id=own, job=None, state=state, result=result, error=error)
 
-    async def _answer(self, request: Request, run: _Run, account: Account) -> AskOutput:
+    async def _answer(
+        self, request: Request, run: _Run, account: Account, collection: str | None = None
+    ) -> AskOutput:
         _, budget, service = self._open()
+        service.check(collection)
         run.accounts.append(account)
         journal = LedgerJournal(budget.ledger, account, cap=run.cap, run=run.id)
         try:

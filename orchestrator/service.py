@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import anyio
 from anyio import to_thread
 from pydantic import SecretStr
 
@@ -24,7 +26,7 @@ from orchestrator.question.pipeline import Pipeline, Report
 from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever
 from orchestrator.settings import Settings
-from posology.errors import ConfigurationError, PolicyMismatch
+from posology.errors import ConfigurationError, IndexMissing, InvalidQuery, PolicyMismatch
 from posology.index.places import Place, s3_options
 from posology.index.search.filters import NONE
 from posology.index.search.retriever import Retriever
@@ -34,6 +36,9 @@ from posology.llm.calls import Told
 from posology.seams import Journal, Meter, Recall
 from posology.types import EncodedQuery, Filters, Mode, Query, Retrieval
 from strategies.compression import known
+
+#: most collections that a process keeps open
+OPEN = 8
 
 
 class Service:
@@ -49,8 +54,11 @@ class Service:
         compressors: Compressors,
         estimator: Estimator,
         decider: Decider,
+        collection: str | None = None,
     ) -> None:
         self.settings = settings
+        #: name of its collection; ``None``: it is not opened as one
+        self.collection = collection
         self.index = index
         #: estimates what questions cost
         self.estimator = estimator
@@ -81,6 +89,18 @@ class Service:
             recall=recall,
             told=told,
         )
+
+    def check(self, collection: str | None) -> None:
+        """Check that a request is for this index: it is the only one that a library or a command opens.
+
+        Raises:
+            InvalidQuery: it names another collection.
+        """
+        if collection not in (None, self.collection):
+            raise InvalidQuery(
+                f"collection {collection!r} is not the open index: give its name as the index, --index {collection}",
+                field="collection",
+            )
 
     def order(self, mode: Mode) -> str:
         """Return the name of the order of passages, with the configured re-ranker; see :meth:`Retriever.order`."""
@@ -138,10 +158,16 @@ class Service:
 def index_place(settings: Settings, given: str | Path | None = None) -> Place:
     """Return the place of the index, as given or else as configured, with credentials for object storage.
 
+    Args:
+        settings: the settings.
+        given: folder, address, or name of a collection, which comes before a folder of that name.
+
     Raises:
         ConfigurationError: no place is given or configured, or an index cannot be there.
     """
     place = given or settings.index
+    if isinstance(given, str):
+        place = settings.collection_places.get(given, given)
     if place is None:
         raise ConfigurationError(
             "no index is configured: pass --index DIR, set index in posology.toml, or set POSOLOGY_INDEX; to ask without one, "
@@ -234,7 +260,49 @@ async def make_service(
         compressors=compressors,
         estimator=estimator,
         decider=decider,
+        collection=str(place) if place in settings.collection_places else None,
     )
+
+
+class Services:
+    """The default index and the indices of collections, each opened on first use, with one encoder for all.
+
+    Args:
+        settings: name the places.
+        models: has the embedder.
+        connections: connections to models.
+    """
+
+    def __init__(self, settings: Settings, models: Models, connections: Connections) -> None:
+        self._settings = settings
+        self._models = models
+        self._connections = connections
+        #: those that were used last stand at the end
+        self._opened: dict[str | None, Service] = {}
+        self._opening: defaultdict[str | None, anyio.Lock] = defaultdict(anyio.Lock)
+
+    async def __call__(self, collection: str | None = None) -> Service:
+        """Return the service of a collection; ``None``: of the default index, which stays open.
+
+        Raises:
+            PosologyError: it cannot be opened; the next call tries again.
+            IndexMissing: no place of that collection is configured here.
+        """
+        if collection not in (None, *self._settings.collection_places):
+            raise IndexMissing(
+                f"the collection {collection} has no place here: name one in POSOLOGY_COLLECTIONS",
+                index=str(collection),
+            )
+        async with self._opening[collection]:
+            service = self._opened.pop(collection, None) or await make_service(
+                self._settings, self._models, self._connections, collection
+            )
+            self._opened[collection] = service
+        named = [name for name in self._opened if name is not None]
+        for name in named[:-OPEN]:
+            # work under way keeps it
+            del self._opened[name]
+        return service
 
 
 def make_decider(

@@ -21,7 +21,7 @@ from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.question.answering import Answerer
 from orchestrator.question.pipeline import Pipeline
-from orchestrator.service import Service, make_service, open_connections
+from orchestrator.service import Services, open_connections
 from orchestrator.settings import Auth, Settings
 from orchestrator.watches.watcher import PAUSE as WATCH_PAUSE
 from orchestrator.watches.watcher import Watcher
@@ -63,8 +63,8 @@ class Process:
         self._settings = settings
         self._send = send
         self._stack = AsyncExitStack()
-        self._opening = anyio.Lock()
-        self._service: Service | None = None
+        #: opens the index of a collection and its encoder, once
+        self.service: Services
         self.runner: Runner
         self._maintenance: anyio.CancelScope | None = None
 
@@ -75,6 +75,7 @@ class Process:
         self._connections = await self._stack.enter_async_context(
             open_connections(settings, self._models)
         )
+        self.service = Services(settings, self._models, self._connections)
         store = await self._stack.enter_async_context(open_store(settings.redis))
         self._work = WorkStore(
             store, worker=keys.worker(os.getpid()), lease=settings.lease * _CLAIMED
@@ -94,17 +95,6 @@ class Process:
                 self._maintenance.cancel()
             note("worker stopped", worker=self._work.worker)
             await self._stack.aclose()
-
-    async def service(self) -> Service:
-        """Open the index and its encoder once.
-
-        Raises:
-            PosologyError: they cannot be opened; the next call tries again.
-        """
-        async with self._opening:
-            if self._service is None:
-                self._service = await make_service(self._settings, self._models, self._connections)
-            return self._service
 
     async def run_maintenance(self, *, dispatches: bool, calls: bool) -> None:
         """Run the loops until this is closed.
@@ -160,8 +150,8 @@ class Process:
     def _sender(self) -> Sender:
         return Sender(Outbox(self._work.store), self._delivery)
 
-    async def _pipeline(self) -> Pipeline:
-        return (await self.service()).pipeline
+    async def _pipeline(self, collection: str | None) -> Pipeline:
+        return (await self.service(collection)).pipeline
 
     async def _warm(self) -> None:
         """Open the index, with retries; until then this worker takes no jobs from the lists."""

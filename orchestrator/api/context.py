@@ -19,13 +19,14 @@ from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.oidc import provider_of
 from orchestrator.question.sent import unknown_field
-from orchestrator.service import place_of
+from orchestrator.service import OPEN, place_of
 from orchestrator.settings import Auth, Settings
 from orchestrator.tables.served.tables import TABLES, Tables
 from orchestrator.work.files import Files, open_files
 from orchestrator.work.store import WorkStore
+from posology.budget.tenants.grants import check_grants
 from posology.budget.tenants.store import TenantStore, refused
-from posology.errors import KeyRefused
+from posology.errors import CollectionNotFound, KeyRefused
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
 
@@ -113,6 +114,8 @@ class Context:
     #: held by the audit of a ledger that runs
     audits: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     _literature: Literature | None = None
+    #: open indices of collections; those that were used last stand at the end
+    _collections: dict[str, Literature] = field(default_factory=dict)
     _estimating: Estimating | None = None
     _batches: Batches | None = None
     _tenants: TenantStore | None = None
@@ -175,6 +178,31 @@ class Context:
         if self._literature is None:
             self._literature = Literature(lambda: self.settings)
         return self._literature
+
+    async def readable(self, tenant: str, collection: str | None) -> Literature:
+        """Return the index of a collection that a tenant may read, opened on first use; ``None``: the default index.
+
+        Raises:
+            CollectionNotFound: there is no such collection, or the tenant may not read it.
+            RequestProblem: there is no default index.
+        """
+        if collection is None:
+            self.literature().require()
+            return self.literature()
+        store, places = self.jobs(), self.settings.collection_places
+        await check_grants(store.redis, store.url, tenant, [collection])
+        if collection not in places:
+            raise CollectionNotFound(collection=collection)
+        known = self._collections.pop(collection, None)
+        if known is None:
+            known = Literature(
+                lambda: self.settings, collection=collection, beside=self.literature()
+            )
+        self._collections[collection] = known
+        for name in list(self._collections)[:-OPEN]:
+            # requests under way keep it
+            del self._collections[name]
+        return known
 
     def estimating(self) -> Estimating:
         """Return the estimates of the service's index."""

@@ -55,13 +55,25 @@ class Literature:
 
     Args:
         settings: returns the settings.
+        collection: name of the collection; ``None``: the default index.
+        beside: another index, whose encoder, connections and turns this one shares; ``None``: it has its own.
     """
 
-    def __init__(self, settings: Callable[[], Settings]) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        *,
+        collection: str | None = None,
+        beside: Literature | None = None,
+    ) -> None:
         self._settings = settings
+        self._collection = collection
+        self._beside = beside
         self._opening = anyio.Lock()
         self._looking = anyio.Lock()
-        self._turn = anyio.Semaphore(_AT_ONCE)
+        #: held by a search
+        self.turn: anyio.Semaphore = beside.turn if beside else anyio.Semaphore(_AT_ONCE)
+        self._shared: tuple[Models, Connections] | None = None
         self._opened: Opened | None = None
         self._index: Index | None = None
         self._counting = anyio.Lock()
@@ -73,7 +85,7 @@ class Literature:
         Raises:
             RequestProblem: 503.
         """
-        if self._settings().index is None:
+        if self._collection is None and self._settings().index is None:
             raise RequestProblem(
                 503,
                 "NoIndex",
@@ -94,7 +106,9 @@ class Literature:
         async with self._looking:
             if self._index is None:
                 settings = self._settings()
-                index = await to_thread.run_sync(Index.open, index_place(settings))
+                index = await to_thread.run_sync(
+                    Index.open, index_place(settings, self._collection)
+                )
                 index.keep = settings.kept_versions
                 self._index = index
             return self._index
@@ -135,11 +149,10 @@ class Literature:
         self.require()
         async with self._opening:
             if self._opened is None:
-                settings = self._settings()
-                models = Models(settings.embedder, settings.embedding)
-                offline = partial(models.offline, settings.reading)
-                connections = Connections(settings, offline=offline)
-                service = await make_service(settings, models, connections)
+                models, connections = (self._beside or self).share()
+                service = await make_service(
+                    self._settings(), models, connections, self._collection
+                )
                 self._opened = Opened(service=service, connections=connections)
             return self._opened
 
@@ -161,7 +174,7 @@ class Literature:
         """
         opened = await self.opened()
         vectors = await opened.service.encode(query, self._spend(opened, tenant, store))
-        async with self._turn:
+        async with self.turn:
             return await opened.service.search(
                 query,
                 k=asked.k,
@@ -174,8 +187,17 @@ class Literature:
 
     async def aclose(self) -> None:
         """Close connections."""
-        if self._opened is not None:
-            await self._opened.connections.aclose()
+        if self._shared is not None:
+            await self._shared[1].aclose()
+
+    def share(self) -> tuple[Models, Connections]:
+        """Return the encoder, which is not loaded before it is used, and the connections."""
+        if self._shared is None:
+            settings = self._settings()
+            models = Models(settings.embedder, settings.embedding)
+            offline = partial(models.offline, settings.reading)
+            self._shared = models, Connections(settings, offline=offline)
+        return self._shared
 
     def _spend(self, opened: Opened, tenant: str, store: JobStore) -> Spend:
         lease = lease_for(self._settings())
@@ -210,13 +232,16 @@ class Estimating:
         self._literature = literature
         self._places = places
         self._limit = limit
-        self._opening = anyio.Lock()
-        self._opened: Estimates | None = None
         # one at a time, so that other requests do not wait for an encoder
         self._turn = anyio.Semaphore(1)
 
     async def __call__(
-        self, rows: Sequence[Row], standing: Standing, *, whole: bool
+        self,
+        rows: Sequence[Row],
+        standing: Standing,
+        *,
+        whole: bool,
+        literature: Literature | None = None,
     ) -> EstimateOutput:
         """Estimate rows. If it is cancelled, it ends with the question at hand.
 
@@ -224,6 +249,7 @@ class Estimating:
             rows: rows that were read.
             standing: the tenant's balances and calls.
             whole: whether there is one question, whose error is that of the request.
+            literature: the index of the rows' collection; ``None``: the default one.
 
         Raises:
             RequestProblem: too many requests wait, or the estimate takes too long.
@@ -231,8 +257,9 @@ class Estimating:
             UnpricedModel: the price of its model is unknown.
         """
         async with self._places.of(standing.tenant):
-            started, found = await self._found(rows, standing)
-            estimates = await self._estimates()
+            started, found, estimates = await self._found(
+                rows, standing, literature or self._literature
+            )
         if whole and (error := found[0].error) is not None:
             # every other error of a single question was found before
             assert rows[0].request is not None
@@ -275,16 +302,19 @@ class Estimating:
                     raise self._too_long("comparison", "policy compare") from None
 
     async def _found(
-        self, rows: Sequence[Row], standing: Standing
-    ) -> tuple[float, tuple[Estimated, ...]]:
-        """Return when the estimate began, and the estimates."""
+        self, rows: Sequence[Row], standing: Standing, literature: Literature
+    ) -> tuple[float, tuple[Estimated, ...], Estimates]:
+        """Return when the estimate began, the estimates, and what made them."""
         async with self._turn:
             # what is opened once is no part of anyone's time
-            estimates = await self._estimates()
+            service = (await literature.opened()).service
+            estimates = Estimates(
+                service=service, estimator=service.estimator, settings=self._settings
+            )
             started = time.perf_counter()
             try:
                 with anyio.fail_after(self._limit):
-                    return started, await estimates(rows, standing=standing)
+                    return started, await estimates(rows, standing=standing), estimates
             except TimeoutError:
                 raise self._too_long("estimate", "estimate") from None
 
@@ -297,12 +327,3 @@ class Estimating:
             f"`posology {command}`",
             limit=self._limit,
         )
-
-    async def _estimates(self) -> Estimates:
-        async with self._opening:
-            if self._opened is None:
-                service = (await self._literature.opened()).service
-                self._opened = Estimates(
-                    service=service, estimator=service.estimator, settings=self._settings
-                )
-            return self._opened

@@ -27,7 +27,7 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         metavar="DIR",
-        help="Folder or address of the index. Default: POSOLOGY_INDEX, else ./index.",
+        help="Folder or address of the index, or name of a collection. Default: POSOLOGY_INDEX, else ./index.",
     ),
 ]
 EmbedderOption = Annotated[

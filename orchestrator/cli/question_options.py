@@ -21,9 +21,9 @@ from orchestrator.question.request import (
     NO_DEFAULT,
     TEMPLATES,
     AskRequest,
-    FiltersRequest,
     JobRequest,
 )
+from orchestrator.question.sent import FiltersRequest
 from posology.errors import InvalidQuery
 from posology.published.base import descriptions
 
@@ -36,6 +36,7 @@ _FLAGS: Mapping[str, str] = MappingProxyType(
         "languages": "--language",
         "max_cost_usd": "--max-cost",
         "deadline_seconds": "--deadline",
+        "collection": "--index",
     }
 )
 #: field → placeholder of its value in the help, where that is not the type's name
@@ -55,6 +56,7 @@ _METAVARS: Mapping[str, str] = MappingProxyType(
         "max_cost_usd": "USD",
         "deadline_seconds": "SECONDS",
         "parent": "JOB",
+        "collection": "NAME",
     }
 )
 
@@ -152,9 +154,17 @@ class JobOptions(QuestionOptions):
 
 
 class RowOptions(RequestOptions):
-    """Defaults for the rows of a file, in the fields that a row omits."""
+    """Defaults for the rows of a file, in the fields that a row omits; the index is the command's own option."""
 
-    names = tuple(name for name in JobRequest.model_fields if name not in NO_DEFAULT)
+    names = tuple(
+        name for name in JobRequest.model_fields if name not in {*NO_DEFAULT, "collection"}
+    )
+
+
+class BatchOptions(RowOptions):
+    """Defaults for the rows of a batch, in the fields that a row omits."""
+
+    names = (*RowOptions.names, "collection")
 
 
 def option(name: str, *, model: type[BaseModel] = JobRequest, default: Any = None) -> OptionInfo:

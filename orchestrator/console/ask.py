@@ -23,7 +23,17 @@ from posology.types import Form
 from strategies import STRATEGIES
 
 #: fields of the form that are fields of a request; an empty one is left out
-_FIELDS = ("question", "form", "model", "k", "strategy", "policy", "max_cost_usd", "parent")
+_FIELDS = (
+    "question",
+    "form",
+    "model",
+    "k",
+    "strategy",
+    "policy",
+    "max_cost_usd",
+    "parent",
+    "collection",
+)
 _YEARS = ("since", "until")
 #: fields with names that commas separate
 _NAMES = ("publication_types", "journals", "mesh")
@@ -81,13 +91,14 @@ async def estimated(asked: Asked) -> Response:
 
 async def _estimate(asked: Asked) -> EstimateOutput:
     # an operator has no limits to compare with
-    tenant = asked.own
-    asked.api.literature().require()
-    row = Row(number=0, id=None, request=_read(asked), error=None)
-    jobs = asked.api.jobs()
+    tenant, request, jobs = asked.own, _read(asked), asked.api.jobs()
+    literature = await asked.api.readable(tenant, request.collection)
+    row = Row(number=0, id=None, request=request, error=None)
     standing = await read_standing(jobs.redis, jobs.url, tenant)
     estimate = asked.api.estimating()
-    return await unless_left(asked.request, lambda: estimate([row], standing, whole=True))
+    return await unless_left(
+        asked.request, lambda: estimate([row], standing, whole=True, literature=literature)
+    )
 
 
 def _read(asked: Asked) -> JobRequest:
@@ -126,6 +137,7 @@ def _page(
         model=asked.api.settings.model,
         policy=asked.api.settings.policy,
         estimates=asked.api.settings.index is not None,
+        collections=bool(asked.api.settings.collections),
         strategies=tuple(STRATEGIES),
         forms=_FORMS,
     )

@@ -79,7 +79,8 @@ async def shown(asked: Asked) -> Response:
     events = await store.told(job, tenant=asked.own, limit=_EVENTS)
     out = record.result
     decision = out.decision if out else record.decision
-    texts = {} if out is None else await _texts(asked, out)
+    collection = record.request.get("collection")
+    texts = {} if out is None else await _texts(asked, out, collection)
     return asked.page(
         "job.html",
         job=record,
@@ -96,6 +97,7 @@ async def shown(asked: Asked) -> Response:
         last=events[-1].id if events else "0",
         exports=tuple(EXPORTS),
         retried=record.state in _RETRIED,
+        collection=collection,
     )
 
 
@@ -172,14 +174,15 @@ def _state(named: str | None) -> JobState | None:
         ) from None
 
 
-async def _texts(asked: Asked, out: AskOutput) -> dict[str, str]:
+async def _texts(asked: Asked, out: AskOutput, collection: str | None) -> dict[str, str]:
     """Return the texts of the cited passages, of the version that was read; empty: this process has no such index."""
     wanted = list(dict.fromkeys(one.passage.id for one in out.evidence))[:_PASSAGES]
     name, _, number = out.index.rpartition("@")
-    if not wanted or asked.api.settings.index is None or not number.isdecimal():
+    known = collection is not None or asked.api.settings.index is not None
+    if not wanted or not known or not number.isdecimal():
         return {}
     try:
-        index = await asked.api.literature().index()
+        index = await (await asked.api.readable(asked.own, collection)).index()
         if index.name != name:
             return {}
         return await to_thread.run_sync(_fetched, index, wanted, int(number))

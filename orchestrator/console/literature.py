@@ -72,11 +72,13 @@ async def contents(asked: Asked) -> Response:
 
 async def passage(asked: Asked) -> Response:
     """Show a passage of the newest version, or of another."""
-    named, given = asked.request.path_params["passage"], asked.request.query_params.get("version")
+    named, query = asked.request.path_params["passage"], asked.request.query_params
+    given, collection = query.get("version"), query.get("collection") or None
+    # an operator has no tenant, and reads the default index
+    tenant = asked.own if collection else asked.tenant or ""
     number = whole_number(given, "version", least=1, most=MAX_VERSION) if given else None
-    # an operator has no tenant, and a place of its own
-    async with asked.api.reads.of(asked.tenant or ""):
-        index = await asked.api.literature().index()
+    async with asked.api.reads.of(tenant):
+        index = await (await asked.api.readable(tenant, collection)).index()
         out = await to_thread.run_sync(read_passage, index, named, number)
     return asked.page("passage.html", out=out, text=out.text[:_LONGEST])
 

@@ -8,7 +8,7 @@ from orchestrator.console.access import Asked
 from orchestrator.question.decisions.forms import ReplayedJob
 from orchestrator.question.decisions.replay import Replayer, make_present
 from orchestrator.rendering.replays import NAMES, differences
-from posology.errors import IndexFault
+from posology.errors import CollectionNotFound, IndexFault
 from posology.index.store import Index
 from posology.published.jobs import JobOutput
 
@@ -34,20 +34,23 @@ async def shown(asked: Asked) -> Response:
 
 
 async def _replayed(asked: Asked, job: JobOutput, *, retrieve: bool) -> ReplayedJob:
-    api = asked.api
+    api, collection = asked.api, job.request.get("collection")
     if retrieve:
         async with api.searches.of(asked.own):
-            service = (await api.literature().opened()).service
-            present = await make_present(api.settings, service.index, service=service)
+            service = (await (await api.readable(asked.own, collection)).opened()).service
+            present = await make_present(
+                api.settings, service.index, service=service, collection=collection
+            )
             return await Replayer(present).add(job)
-    return await Replayer(await make_present(api.settings, await _index(asked))).add(job)
+    index = await _index(asked, collection)
+    return await Replayer(await make_present(api.settings, index, collection=collection)).add(job)
 
 
-async def _index(asked: Asked) -> Index | None:
+async def _index(asked: Asked, collection: str | None) -> Index | None:
     """Return the index, whose version is compared; ``None``: this process has none that it can read."""
-    if asked.api.settings.index is None:
+    if collection is None and asked.api.settings.index is None:
         return None
     try:
-        return await asked.api.literature().index()
-    except IndexFault:
+        return await (await asked.api.readable(asked.own, collection)).index()
+    except (IndexFault, CollectionNotFound):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import cast
@@ -32,16 +33,18 @@ async def affected(
     cursor: str | None = None,
     limit: int = MAX_PAGE,
     notify: bool = False,
+    collection: str | None = None,
 ) -> AffectedPage:
     """Compare a page of a tenant's stored answers with the newest version of an index.
 
     Args:
         store: the job store; answers are there as long as the records of their jobs are kept.
-        index: the index; answers of an index of another name are skipped.
+        index: the index; answers of an index of another name or collection are skipped.
         tenant: name of the tenant.
         since: only questions submitted at this time or later.
         cursor: ``next`` of the page before.
         limit: stored answers to compare, up to :data:`MAX_PAGE`.
+        collection: name of the index's collection, whose answers are compared; ``None``: those of the default index.
         notify: whether to write an event ``evidence_changed`` to each job, once for each change.
 
     Raises:
@@ -57,10 +60,16 @@ async def affected(
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
             for job in jobs:
-                pipe.hget(f"{prefix}job:{job.id}", "result")
-            results = cast("list[str | None]", await pipe.execute())
-    stored = [(job, text) for job, text in zip(jobs, results, strict=True) if text is not None]
+                pipe.hmget(f"{prefix}job:{job.id}", ["request", "result"])
+            results = cast("list[tuple[str, str | None]]", await pipe.execute())
+    all_stored = [
+        (job, text, json.loads(request).get("collection") == collection)
+        for job, (request, text) in zip(jobs, results, strict=True)
+        if text is not None
+    ]
+    stored = [(job, text) for job, text, own in all_stored if own]
     answers, skipped, version = await to_thread.run_sync(_compare, index, stored)
+    skipped += len(all_stored) - len(stored)
     notified = 0
     if notify:
         for one in answers:
@@ -68,7 +77,7 @@ async def affected(
                 notified += await _tell(store, one.job, change, tenant=tenant)
     return AffectedPage(
         answers=tuple(answers),
-        checked=len(stored) - skipped,
+        checked=len(all_stored) - skipped,
         skipped=skipped,
         notified=notified,
         index=version,

@@ -1,14 +1,16 @@
-"""Questions that continue that of an earlier job."""
+"""Questions that continue that of an earlier job, and the collections that questions name."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from posology.budget.tenants.grants import check_grants
 from posology.errors import InvalidQuery, JobNotFound
 from posology.text.follow_ups import continued
 
 if TYPE_CHECKING:
+    from orchestrator.jobs.tenants import Store
     from orchestrator.question.request import JobRequest
     from posology.published.jobs import JobOutput
 
@@ -29,14 +31,18 @@ async def request_of(parent: str, tenant: str, get: Get) -> dict[str, Any]:
         raise InvalidQuery(f"parent: {error.message}", field="parent") from None
 
 
-async def completed(request: JobRequest, tenant: str, get: Get) -> JobRequest:
-    """Return a request that has a parent with the question of that before its own, if it continues it.
+async def completed(request: JobRequest, tenant: str, get: Get, store: Store) -> JobRequest:
+    """Return a request with what a parent adds: its question, if this one continues it, and its collection.
 
     Raises:
         InvalidQuery: the tenant has no such job, or its record has expired.
+        CollectionNotFound: the tenant may not read the collection.
         StoreUnavailable: Redis does not answer.
     """
-    assert request.parent is not None
-    before = await request_of(request.parent, tenant, get)
-    parts = continued([before["question"], request.question])
-    return request.model_copy(update={"question": " ".join(parts)}) if len(parts) > 1 else request
+    if request.parent is not None:
+        before = await request_of(request.parent, tenant, get)
+        question = " ".join(continued([before["question"], request.question]))
+        collection = request.collection or before.get("collection")
+        request = request.model_copy(update={"question": question, "collection": collection})
+    await check_grants(store.redis, store.url, tenant, [request.collection])
+    return request

@@ -65,8 +65,7 @@ class JobStore:
         url: its address, for messages.
         clock: milliseconds; ``None``: the server's own.
         retention: seconds for which the record of a finished job is kept.
-        prices: with prices, a question that the tenant cannot pay for is rejected at submission, not only by a
-            worker.
+        prices: with prices, a question that the tenant cannot pay for is rejected at submission.
         room: limits of tenants without limits of their own.
         advice: whether errors of jobs say what an operator would have to do; a tenant cannot.
     """
@@ -113,6 +112,7 @@ class JobStore:
             BatchNotFound: the batch has expired.
             BatchCancelled: the batch was cancelled.
             InvalidQuery: the tenant, the key or the parent is invalid.
+            CollectionNotFound: the tenant may not read the collection.
             BudgetError: the tenant may not use the model, or its remaining budget is too small for one call.
                 Rows of a batch are accepted, and fail one by one.
             QueueFull: the tenant has no room for another job.
@@ -125,10 +125,10 @@ class JobStore:
                 f"an idempotency key must have 1 to {MAX_KEY} printable characters (got {len(key)})",
                 field="key",
             )
-        if request.parent is not None:
+        if request.parent or request.collection:
             from orchestrator.jobs.conversations import completed
 
-            request = await completed(request, tenant, self.get)
+            request = await completed(request, tenant, self.get, self)
         body, model = request.model_dump_json(), str(request.model)
         record = {
             "tenant": tenant,

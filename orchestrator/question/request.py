@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_serializer, model_validator
-from pydantic_core import PydanticCustomError
 
 from orchestrator.question.checks import (
     check_awaited,
@@ -21,7 +20,15 @@ from orchestrator.question.checks import (
     check_strategy,
     own_prompts,
 )
-from orchestrator.question.sent import MAX_VERSION, Model, Names, Prose, Sent, Text, Year
+from orchestrator.question.sent import (
+    MAX_VERSION,
+    CollectionName,
+    FiltersRequest,
+    Model,
+    Prose,
+    Sent,
+    Text,
+)
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
 from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
@@ -132,37 +139,6 @@ class Request:
     def afterwards(self) -> int:
         """Most calls after the one that answers."""
         return int(self.repairs or self.judge is not None)
-
-
-class FiltersRequest(Sent):
-    """Filters of the passages; a passage must pass all that are given."""
-
-    since: Year | None = None
-    """First year of publication. Default: any."""
-    until: Year | None = None
-    """Last year of publication, inclusive. Default: any."""
-    publication_types: Names = ()
-    """MEDLINE publication types, one of which must match, e.g. Randomized Controlled Trial. Default: all."""
-    journals: Names = ()
-    """Journals, one of which must match. Default: all."""
-    mesh: Names = ()
-    """MeSH headings, one of which must match, with any qualifier. Default: all."""
-    languages: Names = ()
-    """Three-letter MEDLINE language codes, one of which must match, e.g. eng. Default: all."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.since is not None and self.until is not None and self.since > self.until:
-            raise PydanticCustomError(
-                "years",
-                "since must be ≤ until (got {since} > {until})",
-                {"since": self.since, "until": self.until},
-            )
-        return self
-
-    def to_filters(self) -> Filters:
-        """Return the filters for the index."""
-        return Filters(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
 class AskRequest(Sent):
@@ -334,6 +310,8 @@ class SearchRequest(Sent):
     """Filters that every passage must pass. Default: none."""
     index_version: int | None = Field(default=None, ge=1, le=MAX_VERSION)
     """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
+    collection: CollectionName = None
+    """Name of the collection to search. Default: none, the default index."""
 
     def to_query(self) -> Query:
         """Return the checked query.
@@ -360,6 +338,9 @@ class JobRequest(AskRequest):
         exclude_if=lambda one: one is None,
     )
     """Id of an earlier job: a question that continues its question ("And in children?") is asked with that. Default: none."""
+
+    collection: CollectionName = None
+    """Name of the collection that answers, of those that the tenant may read. Default: the parent's, else the default index."""
 
     deadline_seconds: float = Field(default=900.0, ge=1.0, le=MAX_DEADLINE)
     """Seconds from submission until an unfinished job expires, 1 to 1209600. Default: 900; 86400 in a batch; 604800 in the

@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR
 from posology.published.base import Described
+from posology.types import Filters
+from posology.types.money import COLLECTION
 
 #: maximum length of a model's name, characters; the name becomes a label of metrics
 MAX_MODEL = 200
@@ -53,6 +55,10 @@ Model = Annotated[str, Field(max_length=MAX_MODEL), AfterValidator(_no_nul)]
 Year = Annotated[int, Field(ge=MIN_YEAR, le=MAX_YEAR)]
 Name = Annotated[Text, Field(min_length=1, max_length=MAX_NAME), AfterValidator(_named)]
 Names = Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)]
+#: name of a collection; left out of records where it is not given, so that a request of an older version is the same request
+CollectionName = Annotated[
+    str | None, Field(pattern=COLLECTION, exclude_if=lambda name: name is None)
+]
 
 
 def invalid_field(found: Sequence[Mapping[str, Any]], model: type[BaseModel]) -> InvalidQuery:
@@ -117,6 +123,37 @@ class Sent(Described):
             raise invalid_field(error.errors(include_url=False, include_input=False), cls) from None
 
 
+class FiltersRequest(Sent):
+    """Filters of the passages; a passage must pass all that are given."""
+
+    since: Year | None = None
+    """First year of publication. Default: any."""
+    until: Year | None = None
+    """Last year of publication, inclusive. Default: any."""
+    publication_types: Names = ()
+    """MEDLINE publication types, one of which must match, e.g. Randomized Controlled Trial. Default: all."""
+    journals: Names = ()
+    """Journals, one of which must match. Default: all."""
+    mesh: Names = ()
+    """MeSH headings, one of which must match, with any qualifier. Default: all."""
+    languages: Names = ()
+    """Three-letter MEDLINE language codes, one of which must match, e.g. eng. Default: all."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.since is not None and self.until is not None and self.since > self.until:
+            raise PydanticCustomError(
+                "years",
+                "since must be ≤ until (got {since} > {until})",
+                {"since": self.since, "until": self.until},
+            )
+        return self
+
+    def to_filters(self) -> Filters:
+        """Return the filters for the index."""
+        return Filters(**{name: getattr(self, name) for name in type(self).model_fields})
+
+
 class QuoteRequest(Sent):
     """A quote to find in the index."""
 
@@ -124,6 +161,8 @@ class QuoteRequest(Sent):
     """The quote, a sentence or a few, at most 2000 characters."""
     index_version: int | None = Field(default=None, ge=1, le=MAX_VERSION)
     """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
+    collection: CollectionName = None
+    """Name of the collection to read. Default: none, the default index."""
 
 
 class FeedbackRequest(Sent):

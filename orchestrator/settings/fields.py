@@ -32,6 +32,7 @@ from orchestrator.settings.values import (
     known_networks,
     known_policy,
     lower,
+    named_collections,
     named_models,
     off,
 )
@@ -51,6 +52,11 @@ class Fields(BaseModel):
 
     index: str | None = Field(default=None, alias="POSOLOGY_INDEX")
     """Folder or address (`s3://…`) of the index. Default: `./index` if it is one; else commands need `--index`."""
+    collections: Annotated[str, AfterValidator(named_collections)] = Field(
+        default="", alias="POSOLOGY_COLLECTIONS"
+    )
+    """Further indices by name, e.g. `trials=/srv/trials,guidelines=s3://bucket/guidelines`, which `--index` and the field
+    `collection` name; of tenants, those with a grant (`posology tenants set --collection`). Default: none."""
     model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
     """Model that answers, as `provider:name`. Default: `offline:extractive`."""
     prices: str | None = Field(default=None, alias="POSOLOGY_PRICES")

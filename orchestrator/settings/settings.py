@@ -18,7 +18,13 @@ from orchestrator.settings.credentials import Credentials, keys, read_credential
 from orchestrator.settings.fields import Fields
 from orchestrator.settings.sources import config_choice, environment_values, index_here, keys_of
 from orchestrator.settings.sources import variable as read_variable
-from orchestrator.settings.values import DEFAULT_REDIS, ReaderOptions, networks, off
+from orchestrator.settings.values import (
+    DEFAULT_REDIS,
+    ReaderOptions,
+    collections,
+    networks,
+    off,
+)
 from posology.errors import ConfigurationError, InputError
 from posology.llm.models.names import parse
 from posology.llm.pace import floor_of
@@ -125,6 +131,11 @@ class Settings(Fields):
     def known_hosts(self) -> tuple[str, ...]:
         """Names of the service besides `localhost`, in lower case."""
         return tuple(name for part in self.hosts.split(",") if (name := part.strip().lower()))
+
+    @property
+    def collection_places(self) -> Mapping[str, str]:
+        """Places of the indices besides the default one, by name."""
+        return collections(self.collections)
 
     @property
     def webhooks_allowed(self) -> tuple[IPv4Network | IPv6Network, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,7 @@ from typing import Literal
 from pydantic_core import PydanticCustomError
 
 from posology.errors import InvalidQuery
+from posology.types.money import COLLECTION
 
 DEFAULT_MODEL = "offline:extractive"
 DEFAULT_POLICY = "router"
@@ -124,16 +126,45 @@ def models(text: str) -> Mapping[str, str]:
     Raises:
         PydanticCustomError: the text is not such a list.
     """
+    return _pairs(text, "MODEL")
+
+
+def named_collections(text: str) -> str:
+    """Return a text that :func:`collections` can read.
+
+    Raises:
+        PydanticCustomError: it cannot.
+    """
+    for name in collections(text):
+        if name == "none" or not re.fullmatch(COLLECTION, name):
+            raise PydanticCustomError(
+                "collections",
+                "a name has lower-case letters, digits, - and _, and is not none: {name}",
+                {"name": name},
+            )
+    return text
+
+
+def collections(text: str) -> Mapping[str, str]:
+    """Read the places of collections by name: ``trials=DIR,guidelines=s3://…``.
+
+    Raises:
+        PydanticCustomError: the text is not such a list.
+    """
+    return _pairs(text, "PLACE")
+
+
+def _pairs(text: str, value: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, model = (part.strip() for part in item.partition("="))
-        if not equals or not name or not model or name in found:
+        name, equals, given = (part.strip() for part in item.partition("="))
+        if not equals or not name or not given or name in found:
             raise PydanticCustomError(
-                "models",
-                "write NAME=MODEL, each name once, separated by commas: {item}",
-                {"item": item},
+                "pairs",
+                "write NAME={value}, each name once, separated by commas: {item}",
+                {"value": value, "item": item},
             )
-        found[name] = model
+        found[name] = given
     return found
 
 

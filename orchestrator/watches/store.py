@@ -103,13 +103,14 @@ class WatchStore:
 
         Raises:
             InvalidQuery: the tenant has :data:`MAX_WATCHES`, or none of its jobs is the parent.
+            CollectionNotFound: the tenant may not read the collection.
             StoreUnavailable: Redis is unreachable.
         """
-        if request.parent is not None:
+        if request.parent or request.collection:
             from orchestrator.jobs.conversations import completed
 
             # now, since the record of the parent expires
-            whole = await completed(request, tenant, self._store.get)
+            whole = await completed(request, tenant, self._store.get, self._store)
             request = whole.model_copy(update={"parent": None})
         body = request.model_dump_json(include=set(JobRequest.model_fields))
         watch = keys.new_id("watch")

@@ -23,6 +23,7 @@ from orchestrator.question.embedding import Spend, seeing
 from orchestrator.question.report import error_body
 from orchestrator.watches.comparison import answer_of, difference
 from orchestrator.watches.store import LOOK, Taken, WatchStore
+from posology.budget.tenants.grants import check_grants
 from posology.errors import JobCancelled, JobNotFound, PosologyError, StoreUnavailable, VersionGone
 from posology.index.schema import digest
 from posology.published.affected import EvidenceChange
@@ -45,13 +46,15 @@ class Watcher:
 
     Args:
         store: the job store.
-        service: opens the index and its encoder on first use.
+        service: opens the index of a collection and its encoder on first use.
     """
 
-    def __init__(self, store: JobStore, service: Callable[[], Awaitable[Service]]) -> None:
+    def __init__(
+        self, store: JobStore, service: Callable[[str | None], Awaitable[Service]]
+    ) -> None:
         self._store = store
         self._watches = WatchStore(store)
-        self._service = service
+        self._opened = service
 
     async def sweep(self) -> None:
         """Look at each watch that is due, once; harmless if two processes do it at once.
@@ -106,7 +109,7 @@ class Watcher:
 
     async def _unchanged(self, taken: Taken) -> str | None:
         """Return the newest version if nothing in it is new to the last answer; ``None``: something is."""
-        index = (await self._service()).index
+        index = (await self._service(taken)).index
         version = await to_thread.run_sync(lambda: index.version)
         if version == taken.record.get("version"):
             return version
@@ -151,7 +154,7 @@ class Watcher:
 
     async def _first(self, taken: Taken, version: str | None) -> Mapping[str, str]:
         """Return the digests of the first passages of a version by id; ``None``: of the newest. Nothing is paid for."""
-        service, request = await self._service(), taken.request.as_settled()
+        service, request = await self._service(taken), taken.request.as_settled()
         spend = Spend(tenant=taken.tenant, blind=True)
         vectors = await service.encode(request.query, spend)
         found = await service.search(
@@ -165,9 +168,15 @@ class Watcher:
         )
         return {one.passage.id: digest(one.passage) for one in found.passages}
 
+    async def _service(self, taken: Taken) -> Service:
+        """Open the index of a watch, whose tenant must still be allowed to read it."""
+        collection = taken.request.collection
+        await check_grants(self._store.redis, self._store.url, taken.tenant, [collection])
+        return await self._opened(collection)
+
     async def _changes(self, taken: Taken) -> tuple[EvidenceChange, ...]:
         """Return the changes of the passages that the last answer cites."""
-        answer, index = taken.answer, (await self._service()).index
+        answer, index = taken.answer, (await self._service(taken)).index
         assert answer is not None
         return await to_thread.run_sync(lambda: Changes(index).of(answer))
 

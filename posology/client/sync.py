@@ -208,6 +208,7 @@ class SyncClient:
         retracted: bool = False,
         filters: Mapping[str, Any] | None = None,
         index_version: int | None = None,
+        collection: str | None = None,
     ) -> SearchOutput:
         """See :meth:`Client.search`."""
         return self._run(
@@ -218,26 +219,35 @@ class SyncClient:
                 retracted=retracted,
                 filters=filters,
                 index_version=index_version,
+                collection=collection,
             )
         )
 
-    def passage(self, passage: str, *, version: int | None = None) -> PassageOutput:
+    def passage(
+        self, passage: str, *, version: int | None = None, collection: str | None = None
+    ) -> PassageOutput:
         """See :meth:`Client.passage`."""
-        return self._run(lambda: self._client.passage(passage, version=version))
+        return self._run(
+            lambda: self._client.passage(passage, version=version, collection=collection)
+        )
 
-    def find_quote(self, quote: str, *, version: int | None = None) -> QuoteSearch:
+    def find_quote(
+        self, quote: str, *, version: int | None = None, collection: str | None = None
+    ) -> QuoteSearch:
         """See :meth:`Client.find_quote`."""
-        return self._run(lambda: self._client.find_quote(quote, version=version))
+        return self._run(
+            lambda: self._client.find_quote(quote, version=version, collection=collection)
+        )
 
-    def index(self) -> IndexStatus:
+    def index(self, *, collection: str | None = None) -> IndexStatus:
         """See :meth:`Client.index`."""
-        return self._run(self._client.index)
+        return self._run(lambda: self._client.index(collection=collection))
 
     def affected(
-        self, *, since: date | str | None = None, page: int = 50
+        self, *, since: date | str | None = None, page: int = 50, collection: str | None = None
     ) -> Iterator[AffectedAnswer]:
         """See :meth:`Client.affected`."""
-        return self._each(self._client.affected(since=since, page=page))
+        return self._each(self._client.affected(since=since, page=page, collection=collection))
 
     def upload(self, path: str | Path, *, name: str | None = None) -> IngestOutput:
         """See :meth:`Client.upload`."""

@@ -6,6 +6,7 @@
     ├── InputError                  the input is wrong
     │   ├── InvalidQuery            a wrong field or parameter
     │   ├── InvalidLimit            a limit that no tenant can have
+    │   ├── CollectionNotFound      no collection has that name, or the tenant may not read it
     │   ├── InvalidRecord           a recorded decision that cannot be replayed
     │   ├── BadRecord               a record of a corpus file that cannot be read
     │   ├── SyncRefused             files that cannot be applied in order
@@ -105,6 +106,7 @@ from posology.errors.base import (
     BadPrices,
     BadRecord,
     ChildFailed,
+    CollectionNotFound,
     ConfigurationError,
     DeviceUnavailable,
     EmbedderUnavailable,
@@ -212,6 +214,7 @@ __all__ = [
     "BudgetExhausted",
     "CallTooLarge",
     "ChildFailed",
+    "CollectionNotFound",
     "ConfigurationError",
     "ContextTooLong",
     "DeadlineExceeded",

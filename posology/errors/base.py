@@ -53,6 +53,19 @@ class InvalidQuery(InputError):
     field: str
 
 
+class CollectionNotFound(InputError):
+    """There is no such collection, or the tenant may not read it."""
+
+    def __init__(self, *, collection: str) -> None:
+        super().__init__(
+            f"there is no collection {collection!r} that this tenant may read: omit it for the default index, or ask the "
+            "operator",
+            collection=collection,
+        )
+
+    collection: str
+
+
 class InvalidRecord(InputError):
     """A recorded decision that lacks a feature of its policy."""
 

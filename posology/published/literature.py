@@ -79,6 +79,8 @@ class IndexStatus(Published):
     """How far the first ingest is, in words; null: it is complete."""
     versions: tuple[IndexVersion, ...]
     """Readable versions, oldest first; the last is the newest."""
+    collections: tuple[str, ...] = ()
+    """Collections that the tenant may read besides the default index."""
 
 
 class QuoteDifference(Published):

@@ -46,6 +46,10 @@ class Grouping(StrEnum):
         return self in (Grouping.DAY, Grouping.MONTH)
 
 
+#: form of collections' names
+COLLECTION = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """A tenant's limits. ``None``: no limit."""
@@ -71,6 +75,8 @@ class Limits:
     stored: int | None = None
     #: whether the tenant may upload files that are added to the index, which all tenants share
     may_ingest: bool = False
+    #: collections that the tenant may read besides the default index
+    collections: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -85,7 +85,7 @@ def script(call: Call) -> ScriptedReply:
 def runner(bench: Bench) -> Runner:
     wires = Wires(ScriptedModel(script), prices=PRICES)
 
-    async def opened() -> Pipeline:
+    async def opened(_: str | None) -> Pipeline:
         return Pipeline(
             retriever=cast("Retriever", Library()), decider=decider(), completes=wires.complete
         )

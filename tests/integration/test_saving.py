@@ -107,7 +107,7 @@ async def ask(hour: Decimal | None, question: str = "Does it help?", **fields: A
 def worker(bench: Bench, hour: Decimal | None) -> Runner:
     model = ScriptedModel(script)
 
-    async def opened() -> Pipeline:
+    async def opened(_: str | None) -> Pipeline:
         return pipeline(hour, model)
 
     wires = cast("Connections", Wires(model, prices=PRICES))

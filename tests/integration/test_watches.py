@@ -62,7 +62,7 @@ class Ward:
     def watches(self) -> WatchStore:
         return WatchStore(self.bench.store)
 
-    async def _service(self) -> Service:
+    async def _service(self, _: str | None) -> Service:
         if self.broken is not None:
             raise self.broken
         index = Index.open(self.index.uri)

@@ -236,7 +236,7 @@ def worker(
 ) -> Runner:
     wires = Wires(model, prices=PRICES, wait_timeout=patience)
 
-    async def opened() -> Pipeline:
+    async def opened(_: str | None) -> Pipeline:
         return pipeline(model, policy=policy)
 
     return Runner(bench.worker(name), cast("Connections", wires), opened, keep=0.01)

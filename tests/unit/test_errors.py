@@ -76,6 +76,7 @@ FIELDS: dict[str, object] = {
     "shard": "0f3a",
     "tries": 3,
     "queue": "posology.ingest",
+    "collection": "trials",
     "package": "pypdfium2",
 }
 

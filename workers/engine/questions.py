@@ -28,6 +28,7 @@ from orchestrator.question.passages import ranked
 from orchestrator.question.report import answer_output, ask_output, compression, spending
 from orchestrator.question.request import JobRequest
 from posology.budget.ledger.redis import RedisLedger
+from posology.budget.tenants.grants import check_grants
 from posology.errors import DeadlineExceeded, HeadroomReserved
 from posology.llm.accounting import Account
 from posology.types import Decision, Extract, Extraction, Failure, Reduction
@@ -54,7 +55,7 @@ class Questions:
     Args:
         work: the job records.
         spending: pays for the calls of claimed units.
-        pipeline: opens the index and returns its pipeline; called for each ``answer`` unit.
+        pipeline: opens the index of a collection and returns its pipeline; called for each ``answer`` unit.
         answerer: reduces partitions, and checks the sentences of the answers.
     """
 
@@ -62,7 +63,7 @@ class Questions:
         self,
         work: WorkStore,
         spending: Spending,
-        pipeline: Callable[[], Awaitable[Pipeline]],
+        pipeline: Callable[[str | None], Awaitable[Pipeline]],
         answerer: Answerer,
     ) -> None:
         self._work = work
@@ -82,9 +83,12 @@ class Questions:
 
     async def _answer(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
         started = anyio.current_time()
-        request = request_of(claimed).as_settled()
+        asked = request_of(claimed)
+        request, store = asked.as_settled(), self._work.store
+        # again, since a grant may end while the job waits
+        await check_grants(store.redis, store.url, claimed.unit.tenant, [asked.collection])
         complete, account = self._spending.complete(claimed, request), Account()
-        pipeline = await self._pipeline()
+        pipeline = await self._pipeline(asked.collection)
         # a recorded decision stands regardless of the remaining budget: its calls are replayed, and paid for once
         recorded, then = _decided(claimed)
         try:

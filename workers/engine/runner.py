@@ -73,7 +73,7 @@ class Runner:
     Args:
         work: the job records.
         connections: connections to models.
-        pipeline: opens the index and returns its pipeline; called for each ``answer`` unit.
+        pipeline: opens the index of a collection and returns its pipeline; called for each ``answer`` unit.
         keep: seconds before a job that this worker cannot do is requeued, so that it does not take all jobs.
         answerer: reduces partitions, and checks the sentences of the answers; ``None``: by rules alone.
     """
@@ -82,7 +82,7 @@ class Runner:
         self,
         work: WorkStore,
         connections: Connections,
-        pipeline: Callable[[], Awaitable[Pipeline]],
+        pipeline: Callable[[str | None], Awaitable[Pipeline]],
         *,
         keep: float = 2.0,
         answerer: Answerer | None = None,

@@ -138,7 +138,10 @@ class ChatRequest(Described):
         fields = {**given, **choice_of(self.model), **sent}
         try:
             # someone waits: the tier batch is refused, and as the service's default it is not taken
-            asked = _parse(AskRequest, {k: v for k, v in fields.items() if k != "deadline_seconds"})
+            waiting = {
+                k: v for k, v in fields.items() if k not in ("deadline_seconds", "collection")
+            }
+            asked = _parse(AskRequest, waiting)
             tier = asked.to_request(settings).tier
             return _parse(
                 JobRequest, {"deadline_seconds": deadline} | fields | {"tier": tier}

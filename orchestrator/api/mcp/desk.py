@@ -14,6 +14,7 @@ import anyio
 
 from orchestrator.api.chat.errors import result_of
 from orchestrator.question.request import AskRequest, SearchRequest
+from orchestrator.question.sent import QuoteRequest
 from orchestrator.rendering.stages import stage_of
 from posology.errors import JobFinished, JobNotFound, StoreUnavailable
 from posology.published.answers import AskOutput, PassageOutput
@@ -47,12 +48,14 @@ class Desk(ABC):
         """Return passages; only a paid embedder of the index costs anything."""
 
     @abstractmethod
-    async def passage(self, passage: str, version: int | None) -> PassageOutput:
-        """Return a passage in full, of a version of the index; ``None``: the newest."""
+    async def passage(
+        self, passage: str, version: int | None, collection: str | None
+    ) -> PassageOutput:
+        """Return a passage in full, of a version of the index; ``None``: the newest, and the default index."""
 
     @abstractmethod
-    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
-        """Return the passages that contain a quote or nearly do, of a version of the index; ``None``: the newest."""
+    async def find_quote(self, asked: QuoteRequest) -> QuoteSearch:
+        """Return the passages that contain a quote or nearly do."""
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         """Hold a place for work on a passage during the block, where requests share a process."""

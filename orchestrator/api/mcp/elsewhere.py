@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from orchestrator.api.mcp.desk import WAIT, Answered, Desk, Submitted, Told, pending, submitted
 from orchestrator.library import AsyncPosology
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
+from orchestrator.question.sent import QuoteRequest
 from posology.client import Client
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
@@ -63,17 +64,24 @@ class LocalDesk(Desk):
     async def search(self, asked: SearchRequest) -> SearchOutput:
         return await (await self._opened()).search(**_fields(asked))
 
-    async def passage(self, passage: str, version: int | None) -> PassageOutput:
-        return await (await self._opened()).passage(passage, version=version)
+    async def passage(
+        self, passage: str, version: int | None, collection: str | None
+    ) -> PassageOutput:
+        library = await self._opened()
+        library.check(collection)
+        return await library.passage(passage, version=version)
 
-    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
-        return await (await self._opened()).find_quote(quote, version=version)
+    async def find_quote(self, asked: QuoteRequest) -> QuoteSearch:
+        library = await self._opened()
+        library.check(asked.collection)
+        return await library.find_quote(asked.quote, version=asked.index_version)
 
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await (await self._opened()).estimate(**_fields(asked))
 
     async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:  # noqa: ARG002 - nothing is a job
         library, fields = await self._opened(), _fields(asked)
+        library.check(fields.pop("collection", None))
         name = key or json.dumps(fields, sort_keys=True)
         question = self.questions.get(name)
         if began := question is None:
@@ -114,11 +122,15 @@ class RemoteDesk(Desk):
     async def search(self, asked: SearchRequest) -> SearchOutput:
         return await self.client.search(**_fields(asked))
 
-    async def passage(self, passage: str, version: int | None) -> PassageOutput:
-        return await self.client.passage(passage, version=version)
+    async def passage(
+        self, passage: str, version: int | None, collection: str | None
+    ) -> PassageOutput:
+        return await self.client.passage(passage, version=version, collection=collection)
 
-    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
-        return await self.client.find_quote(quote, version=version)
+    async def find_quote(self, asked: QuoteRequest) -> QuoteSearch:
+        return await self.client.find_quote(
+            asked.quote, version=asked.index_version, collection=asked.collection
+        )
 
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await self.client.estimate(_fields(asked))

@@ -16,6 +16,7 @@ from orchestrator.jobs.rows import Row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.passages import search_output
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
+from orchestrator.question.sent import QuoteRequest
 from orchestrator.retrieval import find_quote, read_passage
 from posology.published.answers import PassageOutput
 from posology.published.estimates import EstimateOutput
@@ -30,8 +31,7 @@ class ServiceDesk(Desk):
     tenant: str
 
     async def search(self, asked: SearchRequest) -> SearchOutput:
-        literature = self.api.literature()
-        literature.require()
+        literature = await self.api.readable(self.tenant, asked.collection)
         query = asked.to_query()
         async with self.api.searches.of(self.tenant):
             started = time.perf_counter()
@@ -39,24 +39,26 @@ class ServiceDesk(Desk):
             seconds = time.perf_counter() - started
         return search_output(found, mode=asked.mode, k=asked.k, seconds=seconds)
 
-    async def passage(self, passage: str, version: int | None) -> PassageOutput:
-        index = await self.api.literature().index()
+    async def passage(
+        self, passage: str, version: int | None, collection: str | None
+    ) -> PassageOutput:
+        index = await (await self.api.readable(self.tenant, collection)).index()
         return await to_thread.run_sync(read_passage, index, passage, version)
 
-    async def find_quote(self, quote: str, version: int | None) -> QuoteSearch:
-        index = await self.api.literature().index()
-        return await to_thread.run_sync(find_quote, index, quote, version)
+    async def find_quote(self, asked: QuoteRequest) -> QuoteSearch:
+        index = await (await self.api.readable(self.tenant, asked.collection)).index()
+        return await to_thread.run_sync(find_quote, index, asked.quote, asked.index_version)
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         return self.api.reads.of(self.tenant)
 
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
-        self.api.literature().require()
         job = await to_thread.run_sync(self._job, asked)
+        literature = await self.api.readable(self.tenant, job.collection)
         jobs = self.api.jobs()
         standing = await read_standing(jobs.redis, jobs.url, self.tenant)
         row = Row(number=0, id=None, request=job, error=None)
-        return await self.api.estimating()([row], standing, whole=True)
+        return await self.api.estimating()([row], standing, whole=True, literature=literature)
 
     async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:
         jobs = self.api.jobs()

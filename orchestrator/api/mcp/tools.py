@@ -16,7 +16,13 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from orchestrator.api.mcp.desk import Desk, Told
 from orchestrator.jobs.store import MAX_KEY
 from orchestrator.question.request import AskRequest, SearchRequest
-from orchestrator.question.sent import MAX_VERSION, QuoteRequest, Text, invalid_field
+from orchestrator.question.sent import (
+    MAX_VERSION,
+    CollectionName,
+    QuoteRequest,
+    Text,
+    invalid_field,
+)
 from orchestrator.rendering.text import answer_as_text
 from orchestrator.rendering.words import safe
 from orchestrator.retrieval import quote_check
@@ -44,7 +50,14 @@ Id = Annotated[Text, Field(min_length=1, max_length=MAX_ID)]
 Version = Annotated[int | None, Field(ge=1, le=MAX_VERSION)]
 
 
-class AskArguments(AskRequest):
+class EstimateArguments(AskRequest):
+    """A question and how to answer it."""
+
+    collection: CollectionName = None
+    """Name of the collection that answers. Default: none, the default index."""
+
+
+class AskArguments(EstimateArguments):
     """A question and how to answer it."""
 
     idempotency_key: Annotated[Text, Field(min_length=1, max_length=MAX_KEY)] | None = None
@@ -59,6 +72,8 @@ class PassageArguments(Described):
     """Id of the passage, e.g. pmid:10051933, or a PMID."""
     version: Version = None
     """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
+    collection: CollectionName = None
+    """Name of the collection to read. Default: none, the default index."""
 
 
 class QuoteArguments(PassageArguments):
@@ -73,6 +88,8 @@ class StandingArguments(Described):
 
     passages: Annotated[tuple[Id, ...], Field(min_length=1, max_length=MAX_ARTICLES)]
     """Ids of passages, e.g. pmid:10051933, or PMIDs; at most 20."""
+    collection: CollectionName = None
+    """Name of the collection to read. Default: none, the default index."""
 
 
 #: key of a result's metadata with the id of its job
@@ -142,7 +159,7 @@ async def _search(desk: Desk, asked: SearchRequest, _: Told) -> Done:
 
 async def _passage(desk: Desk, asked: PassageArguments, _: Told) -> Done:
     async with desk.reading():
-        return _as_data(await desk.passage(asked.passage, asked.version))
+        return _as_data(await desk.passage(asked.passage, asked.version, asked.collection))
 
 
 async def _estimate(desk: Desk, asked: AskRequest, _: Told) -> Done:
@@ -160,25 +177,25 @@ async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
 
 async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
     async with desk.reading():
-        output = await desk.passage(asked.passage, asked.version)
+        output = await desk.passage(asked.passage, asked.version, asked.collection)
         check = partial(quote_check, asked.quote, output.passage, output.text, index=output.index)
         return _as_data(await to_thread.run_sync(check))
 
 
 async def _found(desk: Desk, asked: QuoteRequest, _: Told) -> Done:
     async with desk.reading():
-        return _as_data(await desk.find_quote(asked.quote, asked.index_version))
+        return _as_data(await desk.find_quote(asked))
 
 
 async def _standing(desk: Desk, asked: StandingArguments, _: Told) -> Done:
     async with desk.reading():
-        found = [await _standing_of(desk, one) for one in asked.passages]
+        found = [await _standing_of(desk, one, asked.collection) for one in asked.passages]
     return _as_data(Standings(articles=tuple(found)))
 
 
-async def _standing_of(desk: Desk, passage: str) -> ArticleStanding:
+async def _standing_of(desk: Desk, passage: str, collection: str | None) -> ArticleStanding:
     try:
-        output: PassageOutput | None = await desk.passage(passage, None)
+        output: PassageOutput | None = await desk.passage(passage, None, collection)
     except PassageNotFound:
         output = None
     source = None if output is None else output.passage
@@ -272,7 +289,7 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
             title="Estimate the cost of a question",
             description="Estimate what ask would cost in dollars by each strategy (low, expected, worst case), and what is "
             "left of the budget. Calls no language model and reserves nothing.",
-            takes=AskRequest,
+            takes=EstimateArguments,
             gives=EstimateOutput,
             work=_estimate,
         ),

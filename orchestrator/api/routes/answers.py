@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Response
 
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import JOB, fails, shows
-from orchestrator.api.routes.jobs import answered
-from orchestrator.api.routes.listing import NEXT_LINK, Cursor, next_link
+from orchestrator.api.routes.jobs import NO_COLLECTION, answered
+from orchestrator.api.routes.listing import NEXT_LINK, Cursor, InCollection, next_link
 from orchestrator.api.routes.spend import Day
 from orchestrator.jobs.affected import MAX_PAGE, affected
 from posology.published.affected import AffectedPage
@@ -62,7 +62,7 @@ _EXAMPLE = {
         200: shows(
             "The affected answers of a page of stored answers.", _EXAMPLE, headers=NEXT_LINK
         ),
-        **fails(),
+        **fails(NO_COLLECTION),
     },
 )
 async def list_affected(
@@ -85,21 +85,29 @@ async def list_affected(
             description=f"Stored answers to compare for a page, 1 to {MAX_PAGE}. Default: 50.",
         ),
     ] = 50,
+    collection: InCollection = None,
 ) -> Response:
     """Compare a page of stored answers, newest first, with the newest version of the index, and list the affected ones.
 
     An answer is affected if a passage that it cites was retracted, corrected, replaced or removed since, or an expression
     of concern was published. A page may be empty and have a next one.
     """
-    index = await api.literature().index()
+    index = await (await api.readable(tenant, collection)).index()
     first = datetime.now(UTC) - timedelta(days=_DAYS)
     if since is not None:
         first = datetime.combine(since, datetime.min.time(), tzinfo=UTC)
-    found = await affected(
-        api.jobs(), index, tenant=tenant, since=first, cursor=cursor, limit=limit
+    page = await affected(
+        api.jobs(),
+        index,
+        tenant=tenant,
+        since=first,
+        cursor=cursor,
+        limit=limit,
+        collection=collection,
     )
-    if found.next is None:
-        return answered(found)
+    if page.next is None:
+        return answered(page)
     query = {"since": since.isoformat()} if since else {}
-    query |= {"cursor": found.next, "limit": str(limit)}
-    return answered(found, headers=next_link(_PATH, query))
+    query |= {"collection": collection} if collection else {}
+    query |= {"cursor": page.next, "limit": str(limit)}
+    return answered(page, headers=next_link(_PATH, query))

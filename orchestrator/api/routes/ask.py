@@ -135,6 +135,11 @@ async def ask(
     fetch, until = None, anyio.current_time() + wait
     async with api.waits.of(tenant):
         if live.live:
+            if asked.collection is not None:
+                raise errors.InvalidQuery(
+                    "literature is fetched into the default index: omit collection, or live",
+                    field="collection",
+                )
             await allowed(request, api, tenant)
             ingest, fetch = await fetched(api, tenant, live.of(asked.question), seconds=wait)
             settled = settled.model_copy(update={"fetch": ingest})

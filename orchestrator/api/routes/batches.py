@@ -13,12 +13,20 @@ from fastapi.responses import StreamingResponse
 from orchestrator.api import examples
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import BATCH, BATCH_OUTPUT, CANCELLED_BATCH, ROWS, fails, shows
-from orchestrator.api.routes.jobs import Accept, Exported, Key, answered, export_of
+from orchestrator.api.routes.jobs import (
+    NO_COLLECTION,
+    Accept,
+    Exported,
+    Key,
+    answered,
+    export_of,
+)
 from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
 from orchestrator.api.uploads import TYPES, received
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
-from orchestrator.question.request import NO_DEFAULT, FiltersRequest, JobRequest
+from orchestrator.question.request import NO_DEFAULT, JobRequest
+from orchestrator.question.sent import FiltersRequest
 from orchestrator.rendering.exports import export_pages
 from orchestrator.rendering.kinds import MEDIA
 from posology import errors
@@ -79,6 +87,7 @@ row_defaults.__dict__["__signature__"] = Signature(list(_parameters()))
                 f"the idempotency key '7' was used for other rows, {BATCH}: use a new key",
                 job=BATCH,
             ),
+            NO_COLLECTION,
             408,
             413,
             415,

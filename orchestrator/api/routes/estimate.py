@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from orchestrator.api.bodies import no_json, parse_json, read_body, unless_left
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import REQUEST, fails, shows
-from orchestrator.api.routes.jobs import answered
+from orchestrator.api.routes.jobs import NO_COLLECTION, answered
 from orchestrator.jobs.rows import Row, read_row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.request import JobRequest
@@ -92,6 +92,7 @@ _EXAMPLE: dict[str, Any] = {
             429,
             errors.InvalidQuery("the question is empty", field="question"),
             errors.UnpricedModel(model="openai:my-own"),
+            NO_COLLECTION,
         ),
     },
     openapi_extra={
@@ -122,15 +123,18 @@ _EXAMPLE: dict[str, Any] = {
 )
 async def estimate(request: Request, api: Posology, tenant: Tenant) -> Response:
     """Estimate low, expected and worst-case cost of each strategy. Calls no model and reserves nothing."""
-    api.literature().require()
     body = await _body(request)
     whole = not isinstance(body, list)
     rows = await to_thread.run_sync(_rows, body, api)
     _check(rows)
+    literature = await api.readable(tenant, _collection(rows))
     jobs = api.jobs()
     standing = await read_standing(jobs.redis, jobs.url, tenant)
     return answered(
-        await unless_left(request, lambda: api.estimating()(rows, standing, whole=whole))
+        await unless_left(
+            request,
+            lambda: api.estimating()(rows, standing, whole=whole, literature=literature),
+        )
     )
 
 
@@ -164,6 +168,21 @@ def _rows(body: JobRequest | list[Any], api: Context) -> list[Row]:
     except RecursionError as error:
         raise no_json(str(error)) from None
     return [read_row(i, i + 1, raw, {}, api.settings) for i, raw in enumerate(written)]
+
+
+def _collection(rows: list[Row]) -> str | None:
+    """Return the collection of all rows; ``None``: the default index.
+
+    Raises:
+        InvalidQuery: they name several.
+    """
+    found = {row.request.collection for row in rows if row.request is not None}
+    if len(found) > 1:
+        raise errors.InvalidQuery(
+            "the questions of one request must name one collection: send a request for each",
+            field="collection",
+        )
+    return next(iter(found), None)
 
 
 def _check(rows: list[Row]) -> None:

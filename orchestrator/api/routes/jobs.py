@@ -65,6 +65,7 @@ Key = Annotated[
     ),
 ]
 _MISSING = errors.JobNotFound(f"there is no job {JOB}, or its record has expired", job=JOB)
+NO_COLLECTION = errors.CollectionNotFound(collection="trials")
 #: why a question may not be submitted
 REFUSED: tuple[int | errors.PosologyError, ...] = (
     400,
@@ -79,6 +80,7 @@ REFUSED: tuple[int | errors.PosologyError, ...] = (
     415,
     examples.FULL,
     errors.InvalidQuery("the question is empty", field="question"),
+    NO_COLLECTION,
     errors.UnknownModel(
         "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
         model="x:y",

@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 from fastapi import Query
 
+from posology.types.money import COLLECTION
+
 #: maximum characters of an id
 MAX_ID = 100
 #: header of a page, for OpenAPI
@@ -22,6 +24,14 @@ Cursor = Annotated[
     Query(
         max_length=MAX_ID,
         description="Value of `next` on the previous page. Default: the first page.",
+    ),
+]
+InCollection = Annotated[
+    str | None,
+    Query(
+        pattern=COLLECTION,
+        description="Name of the collection to read. Default: none, the default index.",
+        examples=["trials"],
     ),
 ]
 

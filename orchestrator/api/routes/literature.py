@@ -12,7 +12,8 @@ from orchestrator.api import examples
 from orchestrator.api.bodies import read_json, unless_left
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
-from orchestrator.api.routes.jobs import Accept, Exported, answered, export_of
+from orchestrator.api.routes.jobs import NO_COLLECTION, Accept, Exported, answered, export_of
+from orchestrator.api.routes.listing import InCollection
 from orchestrator.question.passages import search_output
 from orchestrator.question.request import SearchRequest
 from orchestrator.question.sent import MAX_VERSION, QuoteRequest
@@ -20,6 +21,7 @@ from orchestrator.rendering.exports import export_search
 from orchestrator.rendering.kinds import MEDIA
 from orchestrator.retrieval import find_quote, read_passage
 from posology import errors
+from posology.budget.tenants.grants import granted
 from posology.index.store import Index
 from posology.published.answers import PassageOutput
 from posology.published.literature import IndexStatus, IndexVersion, QuoteSearch, SearchOutput
@@ -87,6 +89,7 @@ _GONE = errors.VersionGone(index="index", version=3, days=30)
             415,
             429,
             _GONE,
+            NO_COLLECTION,
             errors.InvalidQuery("the query is empty", field="query"),
             errors.ProviderUnreachable(
                 "the provider cannot be reached: try again",
@@ -109,10 +112,8 @@ async def search(
 
     No model is called, except a paid embedder of the index: its call counts against the tenant's limits.
     """
-    literature = api.literature()
-    literature.require()
     asked = await read_json(request, SearchRequest, limit=api.limits.job_bytes)
-    query = asked.to_query()
+    query, literature = asked.to_query(), await api.readable(tenant, asked.collection)
     async with api.searches.of(tenant):
         started = time.perf_counter()
         found = await unless_left(
@@ -143,7 +144,7 @@ async def search(
                 "index": "index@17",
             },
         ),
-        **fails(429, _ABSENT, _GONE),
+        **fails(429, _ABSENT, _GONE, NO_COLLECTION),
     },
 )
 async def passage(
@@ -166,10 +167,11 @@ async def passage(
             description="Number of the index version to read, e.g. 17 for index@17. Default: the newest.",
         ),
     ] = None,
+    collection: InCollection = None,
 ) -> Response:
-    """Return a passage with its text and everything that the index stores about it. All tenants read one index."""
+    """Return a passage with its text and everything that the index stores about it. All tenants read the default index."""
     async with api.reads.of(tenant):
-        index = await api.literature().index()
+        index = await (await api.readable(tenant, collection)).index()
         return answered(await to_thread.run_sync(read_passage, index, passage, version))
 
 
@@ -208,6 +210,7 @@ async def passage(
             415,
             429,
             _GONE,
+            NO_COLLECTION,
             errors.InvalidQuery(
                 "the quote is empty: give a sentence or a part of one", field="quote"
             ),
@@ -219,11 +222,9 @@ async def passage(
 )
 async def quotes(request: Request, api: Posology, tenant: Tenant) -> Response:
     """Return where the index has a sentence, word for word or nearly, and which words differ. No model is called."""
-    literature = api.literature()
-    literature.require()
     asked = await read_json(request, QuoteRequest, limit=api.limits.job_bytes)
     async with api.reads.of(tenant):
-        index = await literature.index()
+        index = await (await api.readable(tenant, asked.collection)).index()
         return answered(
             await to_thread.run_sync(find_quote, index, asked.quote, asked.index_version)
         )
@@ -257,14 +258,20 @@ async def quotes(request: Request, api: Posology, tenant: Tenant) -> Response:
                         "until": None,
                     },
                 ],
+                "collections": ["trials"],
             },
         ),
-        **fails(),
+        **fails(NO_COLLECTION),
     },
 )
-async def index(api: Posology, tenant: Tenant) -> Response:  # noqa: ARG001 - refuses requests without a key
-    """Return the number of passages of the newest version, and the versions that can be read."""
-    return answered(await to_thread.run_sync(status, await api.literature().index()))
+async def index(api: Posology, tenant: Tenant, *, collection: InCollection = None) -> Response:
+    """Return the number of passages of the newest version, the versions that can be read, and the tenant's collections."""
+    found = await to_thread.run_sync(status, await (await api.readable(tenant, collection)).index())
+    names = await granted(api.jobs().redis, api.jobs().url, tenant)
+    here = api.settings.collection_places
+    return answered(
+        found.model_copy(update={"collections": tuple(name for name in names if name in here)})
+    )
 
 
 def status(index: Index) -> IndexStatus:

@@ -41,14 +41,14 @@ async def add_table(
         The table, and whether it waits because of this request: the same one may be in progress, or complete.
 
     Raises:
+        CollectionNotFound: the tenant may not read the collection.
         PassageNotFound: the index does not hold a document.
         InvalidQuery: the search finds nothing, or the articles have too many passages.
         BudgetError: the tenant cannot pay for a call, or may not use the model.
         UnpricedModel: the model has no price.
         RequestProblem: the tenant has no room for it, or the estimate takes too long.
     """
-    literature = api.literature()
-    index = await literature.index()
+    index = await (await api.readable(tenant, asked.read)).index()
     ids, version = await _sources(api, tenant, asked)
     limits = Limits(items=MAX_WAITING, bytes=api.settings.tables_mib * MIB)
     async with api.estimates.of(tenant):
@@ -83,7 +83,8 @@ async def _sources(
         return asked.documents, None
     query = search.to_query()
     async with api.searches.of(tenant):
-        found = await api.literature().search(search, query, tenant=tenant, store=api.jobs())
+        literature = await api.readable(tenant, search.collection)
+        found = await literature.search(search, query, tenant=tenant, store=api.jobs())
     if not found.passages:
         raise InvalidQuery("the search finds no passages", field="search")
     return tuple(one.passage.id for one in found.passages), search.index_version

@@ -13,7 +13,7 @@ from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.problems import RequestProblem
-from orchestrator.api.routes.jobs import answered
+from orchestrator.api.routes.jobs import NO_COLLECTION, answered
 from orchestrator.api.routes.listing import MAX_ID
 from orchestrator.api.tables.adding import add_table
 from orchestrator.rendering.tables import MEDIA, TableForm, export_table
@@ -158,6 +158,7 @@ TableId = Annotated[str, Path(max_length=MAX_ID, description="Id of the table.",
                 "index@17 does not hold pmid:1", index="index", passage="pmid:1"
             ),
             errors.InvalidQuery("two fields have the name 'n'", field="fields"),
+            NO_COLLECTION,
             errors.UnpricedModel(model="openai:my-own"),
         ),
     },

@@ -10,7 +10,7 @@ from orchestrator.api import examples
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
-from orchestrator.api.routes.jobs import answered
+from orchestrator.api.routes.jobs import NO_COLLECTION, answered
 from orchestrator.api.routes.listing import MAX_ID
 from orchestrator.watches.request import WatchRequest
 from orchestrator.watches.store import WatchStore
@@ -66,6 +66,7 @@ WatchId = Annotated[str, Path(max_length=MAX_ID, description="Id of the watch.",
             413,
             415,
             errors.InvalidQuery("the question is empty", field="question"),
+            NO_COLLECTION,
             errors.UnknownModel(
                 "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
                 model="x:y",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -86,9 +86,12 @@ def affected(
         settings = load_settings()
         opened = Index.open(index_place(settings, index))
         opened.keep = settings.kept_versions
+        collection = index if index in settings.collection_places else None
 
         async def work(store: JobStore, tenant: str) -> AffectedPage:
-            return await _all(store, opened, tenant=tenant, since=first, notify=notify)
+            return await _all(
+                store, opened, tenant=tenant, since=first, notify=notify, collection=collection
+            )
 
         out = with_store(tenant, work)
         if as_json:
@@ -99,17 +102,13 @@ def affected(
         raise typer.Exit(SOME_BAD)
 
 
-async def _all(
-    store: JobStore, index: Index, *, tenant: str, since: datetime, notify: bool
-) -> AffectedPage:
+async def _all(store: JobStore, index: Index, **given: Any) -> AffectedPage:
     """Return all pages as one."""
     from orchestrator.jobs.affected import affected as page_of
 
-    pages = [await page_of(store, index, tenant=tenant, since=since, notify=notify)]
+    pages = [await page_of(store, index, **given)]
     while (cursor := pages[-1].next) is not None:
-        pages.append(
-            await page_of(store, index, tenant=tenant, since=since, cursor=cursor, notify=notify)
-        )
+        pages.append(await page_of(store, index, cursor=cursor, **given))
     return pages[-1].model_copy(
         update={
             "answers": tuple(answer for page in pages for answer in page.answers),

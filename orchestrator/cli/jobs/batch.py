@@ -17,7 +17,7 @@ from rich.console import Console
 from orchestrator.cli.common import JsonOption, TenantOption, errors, fail, print_json, run
 from orchestrator.cli.ending import INTERRUPTED, SOME_BAD
 from orchestrator.cli.option_groups import grouped
-from orchestrator.cli.question_options import RowOptions
+from orchestrator.cli.question_options import BatchOptions
 from orchestrator.settings import Settings, load_settings
 from posology.errors import BadFile, BatchNotFound
 from posology.types import QUOTE_FORMS, SUPPORT_MODES
@@ -78,7 +78,7 @@ def batch(
         typer.Option("--output", "-o", metavar="FILE", help="Output file. -: standard output."),
     ] = None,
     tenant: TenantOption = None,
-    rows: RowOptions,
+    rows: BatchOptions,
     watch: Annotated[
         bool, typer.Option("--watch/--no-watch", help="Wait for the answers, or only submit.")
     ] = True,

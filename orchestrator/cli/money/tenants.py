@@ -96,6 +96,16 @@ class LimitOptions(Group):
         ),
     ] = None
 
+    collection: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--collection",
+            metavar="NAME",
+            help="Collection of POSOLOGY_COLLECTIONS that the tenant may read; repeatable. none: the default index alone. "
+            "Default at creation: none.",
+        ),
+    ] = None
+
     def limits(self) -> tuple[Limits, tuple[str, ...]]:
         """Return the limits, and the names of those that were given.
 
@@ -119,6 +129,8 @@ class LimitOptions(Group):
         found = parsed({name: text for name, text in given.items() if text is not None})
         if self.model:
             found["models"] = None if self.model == [NONE] else tuple(self.model)
+        if self.collection:
+            found["collections"] = () if self.collection == [NONE] else tuple(self.collection)
         if self.may_ingest is not None:
             found["may_ingest"] = self.may_ingest
         return Limits(**found), tuple(found)

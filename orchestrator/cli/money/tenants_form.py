@@ -33,6 +33,8 @@ class LimitsOutput(Published):
     """Maximum MiB of Redis that jobs occupy until their records expire; null: the installation's limit."""
     may_ingest: bool = False
     """Whether the tenant may upload files, which are added to the index of all tenants."""
+    collections: tuple[str, ...] = ()
+    """Collections that the tenant may read besides the default index."""
 
 
 class TenantSummary(Published):

@@ -157,10 +157,14 @@ async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
     from orchestrator.service import open_service
 
     settings = wanted.settings
+    collection = wanted.index if wanted.index in settings.collection_places else None
     if not wanted.retrieve:
-        return await make_present(settings, await to_thread.run_sync(_opened, wanted.index))
+        index = await to_thread.run_sync(_opened, wanted.index)
+        return await make_present(settings, index, collection=collection)
     service = await opened.enter_async_context(open_service(settings, wanted.index))
-    return await make_present(settings, service.index, service=service, newest=wanted.newest)
+    return await make_present(
+        settings, service.index, service=service, newest=wanted.newest, collection=collection
+    )
 
 
 def _opened(place: str | None) -> Index | None:

@@ -23,11 +23,13 @@ from posology.types import Limits
 #: tenants on a page
 _PAGE = 50
 #: limits that a form has as text
-_TEXTS = {name: LIMITS[name] for name in FIELDS if name not in ("models", "may_ingest")}
+_TEXTS = {
+    name: LIMITS[name] for name in FIELDS if name not in ("models", "may_ingest", "collections")
+}
 #: limits that are bars
 _METERED = ("day", "month", "total")
 _LISTED = "tenant, state, day, month, keys, created"
-_MODELS, _INGEST, _YES = "models", "may_ingest", "yes"
+_MODELS, _COLLECTIONS, _INGEST, _YES = "models", "collections", "may_ingest", "yes"
 #: time for which replaced keys stay valid, in seconds, and its name
 GRACES = {"0": "at once", "3600": "in an hour", "86400": "in a day", "604800": "in a week"}
 
@@ -166,15 +168,24 @@ def _limits(asked: Asked) -> Limits:
     """
     form = asked.form
     texts = {name: form.get(name, "").strip() or NONE for name in _TEXTS}
-    models = tuple(name for one in form.get(_MODELS, "").split(",") if (name := one.strip()))
-    return Limits(**parsed(texts), models=models or None, may_ingest=form.get(_INGEST) == _YES)
+    return Limits(
+        **parsed(texts),
+        models=_names(form.get(_MODELS, "")) or None,
+        collections=_names(form.get(_COLLECTIONS, "")),
+        may_ingest=form.get(_INGEST) == _YES,
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for one in text.split(",") if (name := one.strip()))
 
 
 def _fields(limits: Limits) -> dict[str, str]:
     """Return limits as the fields of a form."""
     found = {name: _text(getattr(limits, name)) for name in _TEXTS}
-    models = ", ".join(limits.models or ())
-    return {**found, _MODELS: models, _INGEST: _YES if limits.may_ingest else ""}
+    lists = {_MODELS: limits.models or (), _COLLECTIONS: limits.collections}
+    found |= {name: ", ".join(names) for name, names in lists.items()}
+    return {**found, _INGEST: _YES if limits.may_ingest else ""}
 
 
 def _text(limit: Decimal | int | None) -> str:

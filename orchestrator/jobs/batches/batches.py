@@ -18,6 +18,7 @@ from orchestrator.jobs.batches.records import batch_id, find, output
 from orchestrator.jobs.rows import Row, check_defaults
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
+from posology.budget.tenants.grants import check_grants
 from posology.errors import BatchCancelled, IdempotencyConflict, UnpricedModel
 from posology.published.jobs import BatchOutput, BatchPage, BatchRow
 from posology.store import keys
@@ -71,6 +72,7 @@ class Batches:
         Raises:
             IdempotencyConflict: the key was used for other rows.
             InvalidQuery: the tenant, the key or a default is invalid, or there are too many rows.
+            CollectionNotFound: the tenant may not read a collection that a row names. Nothing was submitted.
             BudgetError: the tenant can pay for none of the rows.
             QueueFull: the tenant has no room for the rows. Nothing was submitted; where other submissions took the
                 room meanwhile, a part was: repeat with the same key.
@@ -82,6 +84,7 @@ class Batches:
         batch = keys.new_id("batch") if key is None else batch_id(tenant, key)
         check_defaults(defaults, self._settings)
         seen = await self._lines.survey(rows, defaults)
+        await check_grants(self._store.redis, self._store.url, tenant, seen.collections)
         name = f"{prefix}batch:{batch}"
         if key is None or not await self._begun(name):
             # one that was begun is completed, and found again, whatever has been spent since

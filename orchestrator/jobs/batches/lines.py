@@ -39,6 +39,7 @@ class Survey:
     #: bytes of the requests
     requests: int
     models: frozenset[str]
+    collections: frozenset[str | None]
 
 
 class Reader:
@@ -57,7 +58,7 @@ class Reader:
         Raises:
             InvalidQuery: there are too many.
         """
-        digest, models = hashlib.sha256(), set[str]()
+        digest, models, collections = hashlib.sha256(), set[str](), set[str | None]()
         total = rejected = beside = requests = 0
         async for some in self.read(rows, defaults):
             total += len(some)
@@ -75,6 +76,7 @@ class Reader:
                 else:
                     requests += len(content)
                     models.add(str(row.request.model))
+                    collections.add(row.request.collection)
         return Survey(
             digest=digest.hexdigest(),
             total=total,
@@ -82,6 +84,7 @@ class Reader:
             beside=beside,
             requests=requests,
             models=frozenset(models),
+            collections=frozenset(collections),
         )
 
     async def read(self, rows: Lines, defaults: Mapping[str, Any]) -> AsyncIterator[list[Row]]:

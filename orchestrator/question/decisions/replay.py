@@ -64,10 +64,17 @@ class Present:
     service: Service | None = None
     #: whether it retrieves from the newest index instead of the recorded version
     newest: bool = False
+    #: name of the index's collection; ``None``: the default index
+    collection: str | None = None
 
 
 async def make_present(
-    settings: Settings, index: Index | None, *, service: Service | None = None, newest: bool = False
+    settings: Settings,
+    index: Index | None,
+    *,
+    service: Service | None = None,
+    newest: bool = False,
+    collection: str | None = None,
 ) -> Present:
     """Return the present state of the configuration.
 
@@ -76,6 +83,7 @@ async def make_present(
         index: the index; ``None``: there is none, so a replay cannot say whether it has changed.
         service: retrieves again; ``None``: features are of the record alone.
         newest: whether it retrieves from the newest index instead of the recorded version.
+        collection: name of the index's collection; ``None``: the default index.
 
     Raises:
         BadArtefact: the Q-table or the calibration cannot be read.
@@ -88,6 +96,7 @@ async def make_present(
         index=None if index is None else await to_thread.run_sync(lambda: index.version),
         service=service,
         newest=newest,
+        collection=collection,
     )
 
 
@@ -158,9 +167,12 @@ class Replayer:
         made = (decision,) if decision.then is None else (decision, decision.then)
         retrieval: Retrieval | None = None
         try:
-            request = JobRequest.model_validate(job.request).as_settled()
+            asked = JobRequest.model_validate(job.request)
+            request, known = asked.as_settled(), asked.collection == self._present.collection
             policy = self._present.decider.policy(request)
             if self._present.service is not None:
+                if not known:
+                    raise ValueError("the job asked another index: give its own")
                 made_on = None if self._present.newest else decision.versions.get("index")
                 # nothing is spent: the vector that was bought for the job is stored
                 kept = Spend(tenant=job.tenant)
@@ -168,15 +180,16 @@ class Replayer:
         except (PosologyError, ValidationError, ValueError) as error:
             found = tuple(_failed(one, error) for one in made)
         else:
-            found = tuple(self._again(one, policy, retrieval) for one in made)
+            found = tuple(self._again(one, policy, retrieval, known=known) for one in made)
         return ReplayedJob(
             job=job.id, status=_status(found), policy=decision.policy, decisions=found
         )
 
     def _again(
-        self, decision: Decision, policy: Policy, retrieval: Retrieval | None
+        self, decision: Decision, policy: Policy, retrieval: Retrieval | None, *, known: bool
     ) -> ReplayedDecision:
-        index = self._present.index if retrieval is None else retrieval.index_version
+        index = self._present.index if known else None
+        index = index if retrieval is None else retrieval.index_version
         quotes: QuoteForm = (
             "copied" if f"prompt {form('answer', 'copied')}" in decision.versions else "sentences"
         )

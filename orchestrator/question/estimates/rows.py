@@ -187,9 +187,10 @@ class Estimates:
             return Estimated(row=row, error=row.error)
         request = row.request.to_request(self._settings)
         try:
+            self._service.check(row.request.collection)
             # before anything is retrieved
             estimator.check(*request.models, tier=tier_of(request.tier))
-        except UnpricedModel as error:
+        except (UnpricedModel, InvalidQuery) as error:
             return Estimated(row=row, error=error_body(error, None))
         try:
             # nothing is spent: without a stored vector, passages are found by words

@@ -45,6 +45,7 @@ LIMITS: Mapping[str, str] = MappingProxyType(
         "queued": "waiting jobs",
         "stored": "MiB of records in Redis",
         "may_ingest": "may add literature",
+        "collections": "collections besides the default index",
     }
 )
 _UNSET = {"models": "all", "queued": "the installation's", "stored": "the installation's"}
@@ -115,7 +116,7 @@ def limits(of: Limits) -> Iterator[tuple[str, str, Value]]:
         elif isinstance(value, Decimal):
             value = cap(value)
         elif isinstance(value, tuple):
-            value = ", ".join(value)
+            value = ", ".join(value) or "none"
         yield field, name, value
 
 

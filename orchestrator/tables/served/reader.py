@@ -24,6 +24,7 @@ from orchestrator.training.paid.run import buy, prepare
 from orchestrator.work.files import STORAGE
 from orchestrator.work.items import Claim, LeaseLost
 from orchestrator.work.lease import Lease
+from posology.budget.tenants.grants import check_grants
 from posology.errors import (
     ConfigurationError,
     IndexFault,
@@ -188,6 +189,9 @@ class TableReader:
         content = await self.tables.plan(order)
         progress.plan = len(content)
         plan = await to_thread.run_sync(Plan.read, content)
+        work = self.tables.work
+        # again, since a grant may end while the table waits
+        await check_grants(work.redis, work.url, order.tenant, [plan.request.read])
         wanted = plan.wanted()
         terms = plan.terms(
             order.tenant,

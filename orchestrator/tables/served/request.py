@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from orchestrator.question.checks import check_file
 from orchestrator.question.request import MAX_EFFORT, AskRequest, SearchRequest
-from orchestrator.question.sent import Model, Text
+from orchestrator.question.sent import CollectionName, Model, Text
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
 from orchestrator.tables.request import FieldsRequest
 from posology.budget.ledger.base import MAX_CAP
@@ -29,6 +29,8 @@ class TableRequest(FieldsRequest):
 
     documents: Annotated[tuple[_Id, ...], Field(max_length=MAX_DOCUMENTS)] = ()
     """Ids of articles or passages, at most 1000. A passage stands for its whole article. Default: those of `search`."""
+    collection: CollectionName = None
+    """Name of the collection of `documents`; `search` names its own. Default: none, the default index."""
     search: SearchRequest | None = None
     """Search whose passages stand for their articles. Default: none; give either this or `documents`."""
     model: Model | None = None
@@ -48,7 +50,14 @@ class TableRequest(FieldsRequest):
     def _one(self) -> Self:
         if bool(self.documents) == (self.search is not None):
             raise PydanticCustomError("documents", "give either documents or a search")
+        if self.search is not None and self.collection is not None:
+            raise PydanticCustomError("documents", "name the collection in the search")
         return self
+
+    @property
+    def read(self) -> str | None:
+        """The collection that is read; ``None``: the default index."""
+        return self.collection if self.search is None else self.search.collection
 
     def settled(self, settings: Settings) -> Self:
         """Return the request with every default filled in, so that another process reads the documents alike.

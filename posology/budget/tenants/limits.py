@@ -14,6 +14,7 @@ from posology.errors import InvalidLimit, UnknownModel
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS
 from posology.types import Limits
+from posology.types.money import COLLECTION
 
 #: maximum of a limit on calls, requests or tokens
 MAX_COUNT = 1_000_000_000
@@ -26,6 +27,10 @@ MONEY = ("day", "month", "total", "job")
 #: removes a limit
 NONE = "none"
 _PERMISSION = "may_ingest"
+_COLLECTIONS = "collections"
+MAX_COLLECTIONS = 1_000
+#: limits that are names, which bars separate in the record
+_LISTS = ("models", _COLLECTIONS)
 #: limit → its field in the record
 COUNTS: Mapping[str, str] = MappingProxyType(
     {
@@ -100,6 +105,7 @@ def check(limits: Limits) -> None:
             raise _no_count(str(count), name)
     if limits.models is not None:
         _check_models(limits.models)
+    _check_collections(limits.collections)
 
 
 def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
@@ -109,8 +115,8 @@ def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
         value = getattr(limits, name)
         if value is None:
             text = ""
-        elif name == "models":
-            text = f"|{'|'.join(value)}|"
+        elif name in _LISTS:
+            text = f"|{'|'.join(value)}|" if value else ""
         elif name == _PERMISSION:
             text = "1" if value else ""
         else:
@@ -126,7 +132,7 @@ def read(record: Mapping[str, str]) -> Limits:
         text = record.get(COUNTS.get(name, name))
         if not text:
             continue
-        if name == "models":
+        if name in _LISTS:
             limits[name] = tuple(text.strip("|").split("|"))
         elif name == _PERMISSION:
             limits[name] = True
@@ -162,6 +168,16 @@ def _check_models(models: Collection[str]) -> None:
             raise UnknownModel(
                 f"unknown provider {provider!r}: use {', '.join(PROVIDERS)}", model=model
             )
+
+
+def _check_collections(collections: Collection[str]) -> None:
+    wrong = [name for name in collections if not re.fullmatch(COLLECTION, name)]
+    if wrong or len(collections) > MAX_COLLECTIONS:
+        got = repr(wrong[0][:MAX_NAME]) if wrong else f"{len(collections):,}"
+        raise InvalidLimit(
+            f"collections: grant at most {MAX_COLLECTIONS:,} names of lower-case letters, digits, - and _ (got {got})",
+            field=_COLLECTIONS,
+        )
 
 
 def _no_amount(text: str, field: str) -> InvalidLimit:

@@ -114,7 +114,7 @@ def runner(
     work: WorkStore | None = None,
     wires: Wires | None = None,
 ) -> Runner:
-    async def opened() -> Pipeline:
+    async def opened(_: str | None) -> Pipeline:
         return pipeline(model, shelf)
 
     connections = cast("Connections", wires or Wires(model))

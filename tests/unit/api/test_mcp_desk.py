@@ -93,6 +93,9 @@ class Library:
         self.let = anyio.Event()
         self.error: Exception | None = None
 
+    def check(self, _: str | None) -> None:
+        """The only index."""
+
     async def ask(self, **_: Any) -> Any:
         self.asked += 1
         try:

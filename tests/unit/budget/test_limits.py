@@ -40,6 +40,7 @@ limits = st.builds(
     queued=counts,
     stored=counts,
     may_ingest=st.booleans(),
+    collections=st.lists(st.sampled_from(["trials", "guidelines-2026", "a_b"])).map(tuple),
 )
 
 
@@ -67,6 +68,7 @@ def test_the_record_is_what_the_scripts_read(found: Limits) -> None:
         "queued",
         "stored",
         "may_ingest",
+        "collections",
     }
     if found.day is not None:
         # digits alone, exact as a Lua number

@@ -18,10 +18,9 @@ from orchestrator.question.request import (
     ALONE,
     NO_DEFAULT,
     AskRequest,
-    FiltersRequest,
     JobRequest,
 )
-from orchestrator.question.sent import FeedbackRequest
+from orchestrator.question.sent import FeedbackRequest, FiltersRequest
 from orchestrator.settings import Settings
 from orchestrator.tables.served.request import TableRequest
 from orchestrator.watches.request import WatchRequest
@@ -32,11 +31,12 @@ from strategies import STRATEGIES
 #: all fields that a request has on the command line or in a query: filters stand one by one
 FIELDS = {**JobRequest.model_fields, **FiltersRequest.model_fields}
 COMMANDS = {
-    "ask": {"question", "deadline_seconds"} | ALONE,
+    # --index is the command's own, and takes the name of a collection, too
+    "ask": {"question", "deadline_seconds", "collection"} | ALONE,
     "submit": {"question"},
     "watch": {"question", *WatchRequest.without},
     "batch": NO_DEFAULT,
-    "estimate": NO_DEFAULT,
+    "estimate": NO_DEFAULT | {"collection"},
 }
 
 
@@ -119,7 +119,7 @@ def test_defaults_in_a_query_are_a_request() -> None:
 
 def test_a_job_asks_what_a_question_in_process_asks() -> None:
     only = JobRequest.model_fields.keys() - AskRequest.model_fields.keys()
-    assert only == {"deadline_seconds"} | ALONE
+    assert only == {"deadline_seconds", "collection"} | ALONE
     for name, field in AskRequest.model_fields.items():
         assert repr(JobRequest.model_fields[name]) == repr(field)
 
