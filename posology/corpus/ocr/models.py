@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ _FIND, _READ = "PP-OCRv6_det_small.onnx", "PP-OCRv6_rec_small.onnx"
 #: pixels: what the finder needs at least, and height, least and most width of a line as the reader sees it
 _LEAST, _HEIGHT, _WIDTHS = 64, 48, (320, 3200)
 _BLANK = 0
+_DIGITS = frozenset("0123456789.,")
+#: probability of a space between two words; between letters of one it is below 0.001, and often 0.1 where lines are tight
+_SPACE, _SPACE_OF_DIGITS = 0.03, 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,35 +95,39 @@ class Models:
         chances = self._run(self._reader, shown)[0]
         return list(self._words(chances, len(chances) * width / shown.shape[3]))
 
-    def _words(self, chances: NDArray[np.float32], width: float) -> Any:
+    def _words(self, chances: NDArray[np.float32], width: float) -> Iterator[Seen]:
         """Yield the words of a line's probabilities, shape ``(steps, signs)``, of which ``width`` steps are the line."""
-        space = len(self._signs) - 1
-        #: characters that are no spaces, and the steps where they begin and end
-        word: list[tuple[int, int, int]] = []
-        begun = step = 0
+        #: characters without spaces, and the steps where they begin and end
+        signs: list[tuple[int, int, int]] = []
+        step = 0
         for sign, group in groupby(chances.argmax(axis=1).tolist()):
             first, step = step, step + len(list(group))
-            if sign == space and word:
-                yield self._seen(word, chances[begun:first], width)
-                word = []
-            if sign == space:
-                begun = step
-            elif sign != _BLANK:
-                word.append((sign, first, step))
-        if word:
-            yield self._seen(word, chances[begun:], width)
-
-    def _seen(
-        self, word: list[tuple[int, int, int]], chances: NDArray[np.float32], width: float
-    ) -> Seen:
-        signs = [sign for sign, _, _ in word]
-        # half a step, since most characters are two or three wide
-        return Seen(
-            text="".join(self._signs[sign] for sign in signs),
-            start=max(0.0, (word[0][1] - 0.5) / width),
-            end=min(1.0, (word[-1][2] + 0.5) / width),
-            sure=_chance(chances, signs),
-        )
+            if sign not in (_BLANK, len(self._signs) - 1):
+                signs.append((sign, first, step))
+        spaces = [
+            float(chances[one[2] - 1 : other[1] + 1, -1].max()) for one, other in pairwise(signs)
+        ]
+        digits = [self._signs[sign] in _DIGITS for sign, _, _ in signs]
+        # 1 19 is no 119: of what parts digits, it must be known whether it is a space
+        between = [one and other for one, other in pairwise(digits)]
+        cuts = [
+            i + 1
+            for i, chance in enumerate(spaces)
+            if chance > (_SPACE_OF_DIGITS if between[i] else _SPACE)
+        ]
+        known = [max(chance, 1 - chance) if between[i] else 1.0 for i, chance in enumerate(spaces)]
+        for start, end in pairwise([0, *cuts, len(signs)] if signs else []):
+            word = signs[start:end]
+            parted = min(known[max(0, start - 1) : end], default=1.0)
+            before = signs[start - 1][2] if start else 0
+            after = signs[end][1] if end < len(signs) else len(chances)
+            # half a step, since most characters are two or three wide
+            yield Seen(
+                text="".join(self._signs[sign] for sign, _, _ in word),
+                start=max(0.0, (word[0][1] - 0.5) / width),
+                end=min(1.0, (word[-1][2] + 0.5) / width),
+                sure=parted * _chance(chances[before:after], [sign for sign, _, _ in word]),
+            )
 
     @staticmethod
     def _run(model: Any, value: Any) -> Any:

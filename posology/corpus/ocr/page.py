@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DPI = 300
 #: pixels of a page, so that one of any size fits into memory; A4 has 8,700,000
 PIXELS = 12_000_000
-#: probability of a word below which it is not legible; docs/decisions/0076-scans.md
-SURE = 0.5
+#: probability below which a word is not legible, and one with digits; docs/decisions/0076-scans.md
+SURE, SURE_NUMBER = 0.5, 0.8
 UNKNOWN = "\ufffd"
 
 #: height of a box, in widths of it, of a line that stands upright
@@ -29,7 +29,7 @@ _UPRIGHT = 1.5
 #: lines by which is found whether a page stands on its head, and the probability of their words if it does not
 _LOOKS, _KNOWN = 5, 0.8
 #: heights of boxes that count as those of one type, and as of its size
-_STEP, _TYPE = 1.3, 0.92
+_STEP, _TYPE = 1.5, 0.92
 #: place of a baseline, from the middle of a line, in sizes of its type
 _BASE = 0.28
 #: gap between words of one box that parts cells, in sizes of type, and a word space's
@@ -81,15 +81,19 @@ def reply(shown: Picture, models: Models) -> dict[str, Any]:
 
 def _found(shown: Picture, models: Models) -> NDArray[np.float64]:
     half = cv2.resize(shown, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
-    return 2 * models.find(cv2.cvtColor(half, cv2.COLOR_GRAY2BGR))
+    return 2 * models.find(_colored(half))
+
+
+def _colored(gray: Any) -> Picture:
+    return np.asarray(cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR), dtype=np.uint8)
 
 
 def _widths(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.linalg.norm(boxes[:, 1] - boxes[:, 0], axis=1)
+    return np.asarray(np.hypot(*(boxes[:, 1] - boxes[:, 0]).T), dtype=float)
 
 
 def _heights(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.linalg.norm(boxes[:, 3] - boxes[:, 0], axis=1)
+    return np.asarray(np.hypot(*(boxes[:, 3] - boxes[:, 0]).T), dtype=float)
 
 
 def _usual(boxes: NDArray[np.float64]) -> float:
@@ -107,16 +111,13 @@ def _surety(shown: Picture, boxes: NDArray[np.float64], models: Models) -> float
 
 def _cut(shown: Picture, box: NDArray[np.float64]) -> Picture:
     """Return the picture of a line, as if it were straight."""
-    width, height = (
-        max(1, round(float(of(box[None])[0]))) for of in (_widths, _heights)
-    )
+    width, height = (max(1, round(float(of(box[None])[0]))) for of in (_widths, _heights))
     flat = np.array([[0, 0], [width, 0], [width, height], [0, height]], dtype=np.float32)
     turn = cv2.getPerspectiveTransform(box.astype(np.float32), flat)
     cut = cv2.warpPerspective(
         shown, turn, (width, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
     )
-    line: Picture = cv2.cvtColor(cut, cv2.COLOR_GRAY2BGR)
-    return line
+    return _colored(cut)
 
 
 def _sizes(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -161,21 +162,21 @@ def _placed(seen: list[Seen], place: NDArray[np.float64], size: float) -> list[l
     """
     left, right, middle = (float(value) for value in place)
     base = middle + _BASE * size
-    spots = [(left + one.start * (right - left), left + one.end * (right - left)) for one in seen]
+    starts = [left + one.start * (right - left) for one in seen]
     words: list[list[Any]] = []
-    for i, (one, (x0, x1)) in enumerate(zip(seen, spots, strict=True)):
-        after = spots[i + 1][0] if i + 1 < len(spots) else None
-        if after is not None and after - x1 < _WIDE * size:
-            x1 = max(x0, after - _SPACE * size)
-        before = seen[i - 1].text if i else ""
-        text = one.text if _legible(one, before) else UNKNOWN
-        places = (x0, x1, base - 0.9 * size, base, base + 0.1 * size)
+    for i, (one, x0) in enumerate(zip(seen, starts, strict=True)):
+        x1 = left + one.end * (right - left)
+        after = starts[i + 1] if i + 1 < len(seen) else math.inf
+        end = max(x0, after - _SPACE * size) if after - x1 < _WIDE * size else x1
+        text = one.text if _legible(one, seen[i - 1].text if i else "") else UNKNOWN
+        places = (x0, end, base - 0.9 * size, base, base + 0.1 * size)
         words.append([0.0, 0, [[text, *(round(value, 2) for value in places)]]])
     return words
 
 
 def _legible(one: Seen, before: str) -> bool:
-    if one.sure < SURE or _ODD.search(one.text):
+    least = SURE_NUMBER if any(map(str.isdigit, one.text)) else SURE
+    if one.sure < least or _ODD.search(one.text):
         return False
     times = _TIMES.fullmatch(before) or _TIMES.match(one.text)
     return not (times and _POWER.match(one.text.lstrip("×x·*")))

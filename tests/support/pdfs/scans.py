@@ -77,7 +77,11 @@ def compare(text: str, read: str) -> Right:
 
 def _words(text: str) -> list[str]:
     # "95 %" and "95%", "± 0.3" and "±0.3" look alike
-    return re.sub(r"\s+(?=%)|(?<=[±≥≤<=])\s+|\s*\|\s*", " ", text.translate(_ALIKE)).replace(" %", "%").split()
+    return (
+        re.sub(r"\s+(?=%)|(?<=[±≥≤<=])\s+|\s*\|\s*", " ", text.translate(_ALIKE))
+        .replace(" %", "%")
+        .split()
+    )
 
 
 def scan(content: bytes, *, dpi: int = 200) -> Image.Image:
@@ -165,7 +169,12 @@ def photograph(seen: Image.Image) -> Image.Image:
     """Return a page as a telephone sees it: from below and aside, one half in the shade."""
     w, h = seen.size
     # where the corners of the new picture are on the page
-    corners = [(-0.05 * w, -0.03 * h), (-0.01 * w, 1.02 * h), (1.01 * w, 1.04 * h), (1.04 * w, -0.02 * h)]
+    corners = [
+        (-0.05 * w, -0.03 * h),
+        (-0.01 * w, 1.02 * h),
+        (1.01 * w, 1.04 * h),
+        (1.04 * w, -0.02 * h),
+    ]
     new = [(0, 0), (0, h), (w, h), (w, 0)]
     rows = [
         row
@@ -174,7 +183,9 @@ def photograph(seen: Image.Image) -> Image.Image:
     ]
     places = [place for corner in corners for place in corner]
     data = np.linalg.solve(np.array(rows, dtype=float), np.array(places)).tolist()
-    flat = seen.transform((w, h), Image.Transform.PERSPECTIVE, data, Image.Resampling.BICUBIC, fillcolor=90)
+    flat = seen.transform(
+        (w, h), Image.Transform.PERSPECTIVE, data, Image.Resampling.BICUBIC, fillcolor=90
+    )
     light = np.linspace(1.0, 0.45, w)[None, :] * np.linspace(1.0, 0.8, h)[:, None]
     pixels = (np.asarray(flat, dtype=float) * light).astype(np.uint8)
     return noisy(Image.fromarray(pixels), 5)
@@ -207,7 +218,15 @@ def _table() -> Scan:
     y = one.set(4, LEFT, TOP, 470)
     rows = [("Drug", "Dose (mg)", "Patients", "Deaths", "Hazard ratio")]
     for i, dose in enumerate(_DOSES):
-        rows.append((f"Drug {chr(65 + i)}", f"{dose:g}", f"{137 * (i + 2)}", f"{3 * i + 1}", f"0.{61 + 3 * i} (0.{51 + i}–0.{82 + i})"))
+        rows.append(
+            (
+                f"Drug {chr(65 + i)}",
+                f"{dose:g}",
+                f"{137 * (i + 2)}",
+                f"{3 * i + 1}",
+                f"0.{61 + 3 * i} (0.{51 + i}–0.{82 + i})",
+            )
+        )
     for row in rows:
         for x, cell in zip((0, 90, 180, 260, 330), row, strict=True):
             one.draw([cell], LEFT + x, y)
@@ -224,7 +243,9 @@ def _mixed() -> Scan:
 
 
 def _empty() -> Scan:
-    return Scan(content=pictured([noisy(Image.new("L", (1654, 2339), 240), 6)]), text="", scanned=())
+    return Scan(
+        content=pictured([noisy(Image.new("L", (1654, 2339), 240), 6)]), text="", scanned=()
+    )
 
 
 def _faint(seen: Image.Image) -> Image.Image:
