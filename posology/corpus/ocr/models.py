@@ -23,6 +23,8 @@ _FIND, _READ = "PP-OCRv6_det_small.onnx", "PP-OCRv6_rec_small.onnx"
 _LEAST, _HEIGHT, _WIDTHS = 64, 48, (320, 3200)
 _BLANK = 0
 _DIGITS = frozenset("0123456789.,")
+#: signs that are one in print, or mean the same: which of them it is makes no word less sure
+_ALIKE = ("-–—−‐", "µμ")
 #: probability of a space between two words; between letters of one it is below 0.001, and often 0.1 where lines are tight
 _SPACE, _SPACE_OF_DIGITS = 0.03, 0.5
 
@@ -64,6 +66,8 @@ class Models:
         )
         known = self._reader.get_modelmeta().custom_metadata_map["character"]
         self._signs = ["", *known.splitlines(), " "]
+        places = {sign: i for i, sign in enumerate(self._signs)}
+        self._alike = [[places[one] for one in some if one in places] for some in _ALIKE]
         self._prepare = DetPreProcess(_LEAST, "min")
         # as rapidocr configures them
         self._boxes = DBPostProcess(
@@ -93,6 +97,10 @@ class Models:
         scaled = cv2.resize(line, (width, _HEIGHT)).astype(np.float32)
         shown[0, :, :, :width] = scaled.transpose(2, 0, 1) / 127.5 - 1
         chances = self._run(self._reader, shown)[0]
+        for alike in self._alike:
+            some = chances[:, alike]
+            chances[:, alike] = 0
+            chances[:, alike[int(some.sum(axis=0).argmax())]] = some.sum(axis=1)
         return list(self._words(chances, len(chances) * width / shown.shape[3]))
 
     def _words(self, chances: NDArray[np.float32], width: float) -> Iterator[Seen]:

@@ -43,6 +43,13 @@ class Scan:
     text: str
     #: pages that are scanned
     scanned: tuple[int, ...] = (1,)
+    #: what the others show, at the beginning
+    typed: str = ""
+
+    @property
+    def scanned_text(self) -> str:
+        """Return what the scanned pages show."""
+        return self.text.removeprefix(self.typed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +117,7 @@ def pictured(
     canvas = Canvas(stream, pagesize=size, invariant=1)
     for seen in pages:
         if seen is None:
+            canvas.setFont("Times-Roman", 10)
             for i, line in enumerate(texts):
                 canvas.drawString(LEFT, TOP - 14 * i, line)
         else:
@@ -126,9 +134,9 @@ def _said(one: Sheet) -> str:
     return " ".join(text for text, _, _ in one.found)
 
 
-def _page(size: float = 10, columns: int = 1) -> tuple[Sheet, bytes]:
+def typeset(columns: int = 1) -> tuple[Sheet, bytes]:
+    """Return a page of paragraphs, and its PDF."""
     one = sheet()
-    one.size = size
     if columns == 1:
         one.column(6, LEFT, TOP, 470)
     else:
@@ -138,19 +146,20 @@ def _page(size: float = 10, columns: int = 1) -> tuple[Sheet, bytes]:
 
 
 def _clean() -> Scan:
-    one, page = _page()
+    one, page = typeset()
     return Scan(content=pictured([scan(page)]), text=_said(one))
 
 
-def _changed(change: Callable[[Image.Image], Image.Image], *, dpi: int = 200) -> Scan:
-    one, page = _page()
+def changed(change: Callable[[Image.Image], Image.Image], *, dpi: int = 200) -> Scan:
+    """Return a scan of a page whose picture is changed."""
+    one, page = typeset()
     seen = change(scan(page, dpi=dpi))
     size = (HEIGHT, WIDTH) if seen.width > seen.height else (WIDTH, HEIGHT)
     return Scan(content=pictured([seen], size=size), text=_said(one))
 
 
 def _columns() -> Scan:
-    one, page = _page(columns=2)
+    one, page = typeset(columns=2)
     return Scan(content=pictured([scan(page)]), text=_said(one))
 
 
@@ -236,10 +245,11 @@ def _table() -> Scan:
 
 
 def _mixed() -> Scan:
-    one, page = _page()
+    one, page = typeset()
     lines = ["Salt was given to 12 adults in a trial", "of 7 weeks, and all of them were well."]
     content = pictured([None, scan(page)], texts=lines)
-    return Scan(content=content, text=f"{' '.join(lines)} {_said(one)}", scanned=(2,))
+    typed = " ".join(lines)
+    return Scan(content=content, text=f"{typed} {_said(one)}", scanned=(2,), typed=typed)
 
 
 def _empty() -> Scan:
@@ -258,15 +268,15 @@ def _skewed(seen: Image.Image) -> Image.Image:
 
 SCANS: dict[str, Callable[[], Scan]] = {
     "clean": _clean,
-    "skewed by 2°": partial(_changed, _skewed),
-    "150 dpi": partial(_changed, lambda seen: seen, dpi=150),
+    "skewed by 2°": partial(changed, _skewed),
+    "150 dpi": partial(changed, lambda seen: seen, dpi=150),
     "two columns": _columns,
     "stamp": _stamped,
-    "photograph": partial(_changed, photograph),
+    "photograph": partial(changed, photograph),
     "Greek and units": _units,
     "table": _table,
     "mixed": _mixed,
-    "turned by 90°": partial(_changed, lambda seen: seen.transpose(Image.Transpose.ROTATE_90)),
-    "faint": partial(_changed, _faint),
+    "turned by 90°": partial(changed, lambda seen: seen.transpose(Image.Transpose.ROTATE_90)),
+    "faint": partial(changed, _faint),
     "empty": _empty,
 }
