@@ -36,7 +36,7 @@ _BASE = 0.28
 _WIDE, _SPACE = 1.8, 0.25
 #: least width of a line, in heights, whose slope is measured
 _LONG = 6.0
-#: a power whose raised digits were read as others: nobody writes 5 × 109 for 545
+#: a power whose raised digits were read as others: 5 × 109 is written as 545
 _POWER = re.compile(r"10\d{1,2}(?!\d)")
 _TIMES = re.compile(r"[×x·*]")
 #: signs that stand for what the reader does not know

@@ -96,19 +96,19 @@ def count(path: Path) -> int:
 def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs]:
     """Return the lines of every page, and what else is known of the file."""
     ocr = ocr and available()
-    found = glyphs(path, Scans(path) if ocr else None)
+    contents = glyphs(path, Scans(path) if ocr else None)
     pages: list[list[Line]] = []
-    with closing(found.pages) as words:
+    with closing(contents.pages) as words:
         for number, some in enumerate(without_numbers(page or [] for page in words), start=1):
             pages.append(lines(some, number))
-    if not found.wrong and not any(pages):
+    if not contents.wrong and not any(pages):
         raise Unreadable("has no text, and OCR finds none" if ocr else f"has no text: {_OCR}")
-    if found.unread:
-        first, *more = found.unread
+    if contents.unread:
+        first, *more = contents.unread
         which = f"page {first} and {len(more):,} more are" if more else f"page {first} is"
         reason = f"{which} a picture without text, not read: {_OCR}"
-        found.wrong.append(Wrong(reason=reason, record=f"page {first}"))
-    return pages, found
+        contents.wrong.append(Wrong(reason=reason, record=f"page {first}"))
+    return pages, contents
 
 
 def _pieces(found: Sequence[Block], known: Counter[str], scanned: Set[int]) -> Iterator[Piece]:
