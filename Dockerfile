@@ -10,7 +10,7 @@ COPY strategies strategies
 COPY policies policies
 COPY orchestrator orchestrator
 COPY workers workers
-RUN pip install --constraint constraints.txt ".[models,train,mcp,monitor,oidc,otel,pdf,s3,bedrock,vertex]" && useradd --system --uid 999 --create-home posology \
+RUN pip install --constraint constraints.txt ".[models,train,mcp,monitor,ocr,oidc,otel,pdf,s3,bedrock,vertex]" && useradd --system --uid 999 --create-home posology \
     && mkdir /index /memory /cache /uploads && chown posology /index /memory /cache /uploads
 USER posology
 CMD ["posology", "--help"]

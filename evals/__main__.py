@@ -39,6 +39,7 @@ EXPERIMENTS = (
     Experiment(name="corpus.fuzz", data=False),
     Experiment(name="growth", data=False),
     Experiment(name="corpus.pdf", data=False),
+    Experiment(name="corpus.scans", data=False),
     Experiment(name="reader"),
     Experiment(name="corpus.sentences"),
     Experiment(name="conflicts.structure"),

@@ -266,6 +266,7 @@ def quote_check(
         end=None if span is None else span.end,
         page=first,
         last_page=last,
+        ocr=span is not None and pages is not None and pages.scanned(span.start, span.end),
         index=index,
     )
 

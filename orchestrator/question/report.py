@@ -321,6 +321,7 @@ def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
         context=excerpt.passage.text[start:end],
         page=first,
         last_page=last,
+        ocr=pages is not None and pages.scanned(citation.start, citation.end),
         role=_role(citation, excerpt),
     )
 

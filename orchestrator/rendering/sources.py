@@ -133,12 +133,12 @@ def link(source: Source) -> str | None:
 
 
 def pages(of: Source | Evidence | QuoteCheck) -> str:
-    """Return the pages of a passage or a quote, ``p. 3`` or ``pp. 3–4``; empty: unknown."""
+    """Return the pages of a passage or a quote, ``p. 3`` or ``pp. 3–4, read by OCR``; empty: unknown."""
     if of.page is None:
         return ""
-    if of.last_page in (None, of.page):
-        return f"p. {of.page}"
-    return f"pp. {of.page}–{of.last_page}"
+    one = of.last_page in (None, of.page)
+    where = f"p. {of.page}" if one else f"pp. {of.page}–{of.last_page}"
+    return f"{where}, read by OCR" if of.ocr else where
 
 
 def facts(source: Source, *, paged: bool = True) -> str:

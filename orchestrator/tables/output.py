@@ -87,6 +87,7 @@ def _quotes(citations: Iterable[Citation], document: Document) -> tuple[TableQuo
             start=one.start,
             end=one.end,
             quote=one.quote,
+            ocr=_is_scanned(passages[one.passage_id], one),
         )
         for one in citations
     )
@@ -96,3 +97,7 @@ def _page(passage: Passage, citation: Citation) -> int | None:
     if passage.pages is None:
         return None
     return passage.pages.span(citation.start, citation.end)[0]
+
+
+def _is_scanned(passage: Passage, citation: Citation) -> bool:
+    return passage.pages is not None and passage.pages.scanned(citation.start, citation.end)

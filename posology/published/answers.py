@@ -98,6 +98,8 @@ class Source(Published):
     """First page of the passage in its file, counted from 1 as viewers do; null: unknown, as of all formats but PDF."""
     last_page: int | None = None
     """Its last page; null: unknown."""
+    ocr: bool = False
+    """Whether OCR read any of it from a scanned page: letters and numbers may differ from what the page shows."""
     flags: tuple[Flag, ...] = ()
     """Statements about the article's standing, of every source. Empty: none is known, or the index is of an earlier
     version and `retracted` and `concern` say all."""
@@ -153,6 +155,8 @@ class Evidence(Published):
     PDF."""
     last_page: int | None = None
     """Page on which the quote ends; null: unknown."""
+    ocr: bool = False
+    """Whether OCR read any of the quote from a scanned page: letters and numbers may differ from what the page shows."""
     role: SentenceRole | None = None
     """Role of the sentence in which the quote begins: background, aim, methods, results or conclusion; null: unknown to
     the index."""

@@ -118,6 +118,8 @@ class QuoteCheck(Published):
     """Page of the file on which the wording begins, counted from 1; null: unknown."""
     last_page: int | None = None
     """Page on which it ends; null: unknown."""
+    ocr: bool = False
+    """Whether OCR read any of the wording from a scanned page: letters and numbers may differ from what the page shows."""
     index: str
     """Name and version of the index."""
 

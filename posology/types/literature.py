@@ -126,12 +126,17 @@ class Passage:
     @property
     def page(self) -> int | None:
         """Return the first page of its text; ``None``: unknown."""
-        return None if self.pages is None else min(self.pages.numbers)
+        return None if self.pages is None else min(map(abs, self.pages.numbers))
 
     @property
     def last_page(self) -> int | None:
         """Return the last page of its text; ``None``: unknown."""
-        return None if self.pages is None else max(self.pages.numbers)
+        return None if self.pages is None else max(map(abs, self.pages.numbers))
+
+    @property
+    def ocr(self) -> bool:
+        """Return whether OCR read any of its text."""
+        return self.pages is not None and min(self.pages.numbers) < 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

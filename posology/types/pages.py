@@ -15,7 +15,7 @@ class Pages:
     Stretch ``i`` of the text begins at ``starts[i]``, ends where the next begins, and stands on page ``numbers[i]``.
     """
 
-    #: pages, counted from 1 as viewers do; not always ascending, since a footnote may come behind the text of the next page
+    #: pages, counted from 1 as viewers do, with a minus where OCR read them; not always ascending, since a footnote may come behind the text of the next page
     numbers: tuple[int, ...]
     #: code points, ascending, the first 0; as many as pages
     starts: tuple[int, ...]
@@ -71,5 +71,9 @@ class Pages:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the first and the last page of a part of the text; see :meth:`cut`."""
-        numbers = self.cut(start, end).numbers
+        numbers = [*map(abs, self.cut(start, end).numbers)]
         return min(numbers), max(numbers)
+
+    def scanned(self, start: int, end: int) -> bool:
+        """Return whether OCR read any of a part of the text; see :meth:`cut`."""
+        return min(self.cut(start, end).numbers) < 0

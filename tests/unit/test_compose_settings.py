@@ -181,7 +181,7 @@ def test_connections_to_the_api_are_limited(services: dict[str, Any]) -> None:
 
 def test_the_image_reads_pdf_and_buckets_calls_clouds_and_has_torch_for_cpus() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert '".[models,train,mcp,monitor,oidc,otel,pdf,s3,bedrock,vertex]"' in text
+    assert '".[models,train,mcp,monitor,ocr,oidc,otel,pdf,s3,bedrock,vertex]"' in text
     (torch,) = [line for line in text.splitlines() if "download.pytorch.org" in line]
     assert torch.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
     assert "--no-deps" in torch

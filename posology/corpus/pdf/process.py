@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from posology.corpus.drafts import Wrong
+from posology.corpus.pdf.scans import Scans
 from posology.types import UNREADABLE
 
 _PREFIX = re.compile(r"[A-Z]{6}\+")
@@ -105,10 +106,17 @@ class Glyphs:
     pages: Generator[list[Word] | None, None, None]
     #: unreadable pages, and what is not read of others, complete after the last page
     wrong: list[Wrong]
+    #: pages that OCR read, and those of pictures that nothing read, complete after the last page
+    scanned: list[int]
+    unread: list[int]
 
 
-def glyphs(path: Path) -> Glyphs:
+def glyphs(path: Path, scans: Scans | None = None) -> Glyphs:
     """Return the words of a file, a page at a time. Close ``pages``, or read all of it.
+
+    Args:
+        path: of the file.
+        scans: reads its pages without text; ``None``: they are not read.
 
     Raises:
         Unreadable: the file cannot be read; also raised by ``pages``.
@@ -126,14 +134,21 @@ def glyphs(path: Path) -> Glyphs:
         replies.close()
         raise
     wrong: list[Wrong] = []
-    return Glyphs(title=first["title"], pages=_pages(replies, wrong), wrong=wrong)
+    scanned: list[int] = []
+    unread: list[int] = []
+    pages = _pages(replies, scans, wrong, scanned, unread)
+    return Glyphs(title=first["title"], pages=pages, wrong=wrong, scanned=scanned, unread=unread)
 
 
 def _pages(
-    replies: Generator[dict[str, Any], None, None], wrong: list[Wrong]
+    replies: Generator[dict[str, Any], None, None],
+    scans: Scans | None,
+    wrong: list[Wrong],
+    scanned: list[int],
+    unread: list[int],
 ) -> Generator[list[Word] | None, None, None]:
     size = 0
-    with closing(replies):
+    with closing(replies), closing(scans) if scans is not None else nullcontext():
         for number, reply in enumerate(replies, start=1):
             if "wrong" in reply:
                 wrong.append(Wrong(reason=reply["wrong"], record=f"page {number}"))
@@ -142,15 +157,40 @@ def _pages(
             words = list(map(_word, reply["words"]))
             runs = [run.text for word in words for run in word.runs]
             length = sum(map(len, runs))
+            unknown = sum(run.count(UNREADABLE) for run in runs)
+            if scans is not None and reply["drawn"] and (not runs or unknown > _ILLEGIBLE * length):
+                seen = scans.read(number)
+                words = list(map(_word, seen.get("words", ())))
+                size += sum(len(word.main.text) + 1 for word in words)
+                if reason := _unsure(seen):
+                    wrong.append(Wrong(reason=reason, record=f"page {number}"))
+                if words:
+                    scanned.append(number)
+                yield words
+                continue
+            if reply["scanned"] and not runs:
+                unread.append(number)
             size += length + len(runs)
             if size > MAX_CHARACTERS:
                 raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
-            unknown = sum(run.count(UNREADABLE) for run in runs)
             if reasons := _reasons(
                 unknown, length, hidden=reply["hidden"], unlooked=reply["unlooked"]
             ):
                 wrong.append(Wrong(reason="; ".join(reasons), record=f"page {number}"))
             yield words if unknown <= _ILLEGIBLE * length else None
+
+
+def _unsure(seen: dict[str, Any]) -> str | None:
+    """Return what OCR did not read of a page; ``None``: it read all that it found."""
+    if "wrong" in seen:
+        return str(seen["wrong"])
+    if not (unsure := seen["illegible"]):
+        return None
+    some = "1 word" if unsure == 1 else f"{unsure:,} words"
+    return (
+        f"{some} of {len(seen['words']):,} that OCR cannot read for sure, {UNREADABLE} in the text: "
+        "their sentences are not quoted"
+    )
 
 
 def _reasons(unknown: int, length: int, *, hidden: int, unlooked: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from posology.corpus.pdf.layout import Line, lines
 from posology.corpus.pdf.lines import joined, learn
 from posology.corpus.pdf.margins import without_heads
 from posology.corpus.pdf.numbering import without_numbers
-from posology.corpus.pdf.process import Unreadable, glyphs
+from posology.corpus.pdf.process import Glyphs, Unreadable, glyphs
+from posology.corpus.pdf.scans import Scans, available
 from posology.corpus.pdf.title import titled
 from posology.corpus.pieces import Piece, pack
 from posology.corpus.references.standing import says_retracted
@@ -26,26 +27,31 @@ SUFFIXES = (".pdf",)
 
 #: between the headings of a section
 _STEP = " > "
+_OCR = "scanned pages need OCR: pip install 'posology[ocr]'"
 
 
-def _drafts(path: Path) -> Iterator[Draft]:
+def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
     """Yield the passages of a file as the parts of one article.
 
     Its id is :func:`~posology.corpus.drafts.file_id`. ``title`` is found by :func:`~posology.corpus.pdf.title.titled`,
     else it is the file's name; ``section`` is the path of headings, and ``pages`` the pages of the text.
+
+    Args:
+        path: of the file.
+        ocr: whether scanned pages are read, if the packages for it are installed.
     """
     try:
-        pages, named, wrong = _read(path)
+        pages, read = _read(path, ocr=ocr)
     except Unreadable as error:
         yield Broken(reason=str(error))
         return
     except OSError as error:
         yield Broken(reason=sentence(error.strerror or str(error)))
         return
-    yield from wrong
+    yield from read.wrong
     pages = without_heads(pages)
     body = body_size(line for page in pages for line in page)
-    title, found = titled(blocks(pages), named, body) if any(pages) else ("", [])
+    title, found = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
     known: Counter[str] = Counter()
     learn((line.text for page in pages for line in page), known)
     article = Passage(
@@ -55,7 +61,7 @@ def _drafts(path: Path) -> Iterator[Draft]:
         source="pdf",
         retracted=says_retracted(title),
     )
-    yield from parts(pack(_pieces(found, known)), of=article)
+    yield from parts(pack(_pieces(found, known, set(read.scanned))), of=article)
 
 
 def require() -> None:
@@ -83,22 +89,29 @@ def count(path: Path) -> int:
         require()
     except ReaderUnavailable:
         return 0
-    return counted(_drafts(path))
+    # for a progress bar: scanned pages are not worth the time
+    return counted(_drafts(path, ocr=False))
 
 
-def _read(path: Path) -> tuple[Sequence[Sequence[Line]], str, Sequence[Wrong]]:
-    """Return the lines of every page, the file's own title, and what is not read of its pages."""
-    found = glyphs(path)
+def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs]:
+    """Return the lines of every page, and what else is known of the file."""
+    ocr = ocr and available()
+    contents = glyphs(path, Scans(path) if ocr else None)
     pages: list[list[Line]] = []
-    with closing(found.pages) as words:
+    with closing(contents.pages) as words:
         for number, some in enumerate(without_numbers(page or [] for page in words), start=1):
             pages.append(lines(some, number))
-    if not found.wrong and not any(pages):
-        raise Unreadable("has no text: scanned pages need OCR first")
-    return pages, found.title, found.wrong
+    if not contents.wrong and not any(pages):
+        raise Unreadable("has no text, and OCR finds none" if ocr else f"has no text: {_OCR}")
+    if contents.unread:
+        first, *more = contents.unread
+        which = f"page {first} and {len(more):,} more are" if more else f"page {first} is"
+        reason = f"{which} a picture without text, not read: {_OCR}"
+        contents.wrong.append(Wrong(reason=reason, record=f"page {first}"))
+    return pages, contents
 
 
-def _pieces(found: Sequence[Block], known: Counter[str]) -> Iterator[Piece]:
+def _pieces(found: Sequence[Block], known: Counter[str], scanned: Set[int]) -> Iterator[Piece]:
     """Yield the paragraphs, each with the path of headings above it; headings without text are paragraphs."""
     path: list[Block] = []
     unused: list[Block] = []
@@ -107,23 +120,26 @@ def _pieces(found: Sequence[Block], known: Counter[str]) -> Iterator[Piece]:
             kept = [one for one in path if _rank(one) > _rank(block)]
             for heading in path:
                 if heading in unused and heading not in kept:
-                    yield _piece(heading, known, None)
+                    yield _piece(heading, known, None, scanned)
                     unused.remove(heading)
             path = [*kept, block]
             unused.append(block)
             continue
         unused.clear()
         section = _STEP.join(joined([line.text for line in one.lines], known)[0] for one in path)
-        yield _piece(block, known, section or None)
+        yield _piece(block, known, section or None, scanned)
     for heading in unused:
-        yield _piece(heading, known, None)
+        yield _piece(heading, known, None, scanned)
 
 
 def _rank(heading: Block) -> tuple[float, bool, bool]:
     return round(heading.size * 2) / 2, heading.bold, heading.text.isupper()
 
 
-def _piece(block: Block, known: Counter[str], section: str | None) -> Piece:
+def _piece(block: Block, known: Counter[str], section: str | None, scanned: Set[int]) -> Piece:
     text, starts = joined([line.text for line in block.lines], known)
-    pages = Pages.of((line.page, start) for line, start in zip(block.lines, starts, strict=True))
+    pages = Pages.of(
+        (-line.page if line.page in scanned else line.page, start)
+        for line, start in zip(block.lines, starts, strict=True)
+    )
     return Piece(text=text, section=section, pages=pages)

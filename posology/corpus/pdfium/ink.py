@@ -228,11 +228,14 @@ class Inks:
         layer = [one for one in pieces if one.ink.hidden is Hidden.UNPAINTED]
         if not seen:
             return layer or [one for one in pieces if one.ink.hidden is Hidden.TINY]
-        left, low, right, high = self._box
-        scanned = objects.pictures > _SCAN * (right - left) * (high - low)
-        if scanned and length(layer) > _LAYER * length(seen):
+        if self.is_scanned(objects) and length(layer) > _LAYER * length(seen):
             return [one for one in pieces if one.ink.hidden in (None, Hidden.UNPAINTED)]
         return seen
+
+    def is_scanned(self, objects: Objects) -> bool:
+        """Return whether pictures fill most of the page."""
+        left, low, right, high = self._box
+        return objects.pictures > _SCAN * (right - left) * (high - low)
 
 
 def _show(things: Sequence[Any], *, shown: bool) -> None:

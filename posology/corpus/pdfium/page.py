@@ -69,7 +69,13 @@ def _reply(page: Any, text: Any, size: int, drawings: Drawings) -> dict[str, Any
     directions = turns([*(one.ink.angle for one in read), *(one.angle for one in lost)])
     words = list(_words(text, read, directions))
     words += (_lost(one, directions[one.angle]) for one in lost)
-    return {"words": words, "hidden": length(every) - length(read), "unlooked": inks.unlooked}
+    return {
+        "words": words,
+        "hidden": length(every) - length(read),
+        "unlooked": inks.unlooked,
+        "drawn": bool(objects.on),
+        "scanned": inks.is_scanned(objects),
+    }
 
 
 def _pieces(chars: str, inks: Inks) -> Iterator[Piece]:

@@ -36,6 +36,8 @@ class TableQuote(Published):
     """Code point after the last one of the quote."""
     quote: str
     """The quote, word for word."""
+    ocr: bool = False
+    """Whether OCR read any of it from a scanned page: letters and numbers may differ from what the page shows."""
 
 
 class OtherValue(Published):

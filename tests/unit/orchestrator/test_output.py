@@ -310,6 +310,14 @@ def test_a_quote_has_its_page_in_every_format(page: int, last: int | None, shown
     assert json.loads(citations(out.evidence, Format.CSL))[0]["note"] == wanted
 
 
+def test_a_quote_that_ocr_read_says_so() -> None:
+    out = paged(3, 3)
+    item = out.evidence[0].model_copy(update={"ocr": True})
+    assert "“It did.” (p. 3, read by OCR)" in answer_as_text(
+        out.model_copy(update={"evidence": (item,)})
+    )
+
+
 def test_pages_of_one_article_are_named_once_in_its_citation() -> None:
     first, again, other = paged(3, 3), paged(3, 3), paged(9, 9)
     quotes = (*first.evidence, *again.evidence, *other.evidence)
