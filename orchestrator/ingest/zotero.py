@@ -31,7 +31,7 @@ from posology.corpus.live.fetch import alone, write
 from posology.corpus.zotero.documents import Document, documents, item_of
 from posology.corpus.zotero.library import Library
 from posology.corpus.zotero.wire import SERVICE
-from posology.errors import IndexMissing, InputError
+from posology.errors import ConfigurationError, IndexMissing, InputError
 from posology.index.store import Index
 from posology.network.clients import checked_url, http_transport
 from posology.network.hosts import is_loopback
@@ -139,7 +139,9 @@ def _open(settings: Settings, group: str | None) -> Library:
 def _answers(url: str) -> bool:
     """Return whether Zotero runs here; its answers may name any file of this machine, so no other host is asked."""
     if not is_loopback(checked_url(url, variable="POSOLOGY_ZOTERO_LOCAL_URL")):
-        raise InputError("POSOLOGY_ZOTERO_LOCAL_URL must be an address of this machine, or off")
+        raise ConfigurationError(
+            "POSOLOGY_ZOTERO_LOCAL_URL must be an address of this machine, or off"
+        )
     with httpx2.Client(
         transport=http_transport(url), trust_env=False, timeout=_LOCAL_TIMEOUT
     ) as client:

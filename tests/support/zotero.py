@@ -49,11 +49,22 @@ class ZoteroStub:
         old = self.items.get(key, {"key": key, "itemType": "journalArticle", "collections": []})
         self.items[key] = {**old, **data, "version": self.version}
 
-    def attach(self, key: str, parent: str | None, content: bytes | Path, kind: str = "application/pdf", **data: Any) -> None:
+    def attach(
+        self,
+        key: str,
+        parent: str | None,
+        content: bytes | Path,
+        kind: str = "application/pdf",
+        **data: Any,
+    ) -> None:
         """Add an attachment."""
         self.files[key] = content
-        top = {"parentItem": parent} if parent else {"title": "scan_0001.pdf"}
-        self.put(key, itemType="attachment", contentType=kind, linkMode="imported_file", filename="a file.pdf", **{**top, **data})
+        given = {
+            **({"parentItem": parent} if parent else {"title": "scan_0001.pdf"}),
+            **{"itemType": "attachment", "contentType": kind},
+            **{"linkMode": "imported_file", "filename": "a file.pdf"},
+        }
+        self.put(key, **{**given, **data})
 
     def drop(self, key: str) -> None:
         """Delete an item for good."""

@@ -65,8 +65,8 @@ def document_id(key: str, group: str | None) -> str:
 
 def item_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return an item as it is kept, from its row of the API; ``None``: it is a note, an annotation or broken."""
-    data = row.get("data")
-    if not isinstance(data, dict) or not _KEY.fullmatch(str(data.get("key"))):
+    data = row["data"]
+    if not _KEY.fullmatch(str(data.get("key"))):
         return None
     if data.get("itemType") in ("note", "annotation"):
         return None

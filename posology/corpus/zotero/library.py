@@ -71,7 +71,13 @@ class Library:
         )
         self._key = key
         #: path of the library below the address
-        self.path = f"groups/{group}" if group else f"users/{'0' if local else self._user()}"
+        self.path = f"groups/{group}" if group else "users/0"
+        if not local and not group:
+            try:
+                self.path = f"users/{self._user()}"
+            except BaseException:
+                self._http.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -180,7 +186,12 @@ class Library:
             paged = {**asked, "limit": str(PAGE), "start": str(start)}
             reply = self._get(f"{self.path}/{what}", paged)
             with _translated(self.url):
-                rows = list(reply.json())
+                rows = reply.json()
+                if not isinstance(rows, list) or not all(
+                    isinstance(row["data"], dict) for row in rows
+                ):
+                    # what is no list of objects must not count as an empty library
+                    raise TypeError
                 total = reply.headers.get("total-results")
                 yield rows, _version(reply)
                 start += len(rows)

@@ -32,21 +32,21 @@ ATTACHMENTS: Mapping[str, Callable[[Path], Iterable[Item]]] = MappingProxyType(
     {".pdf": pdf.read, ".html": html.read, ".docx": word.read, ".txt": plain.read}
 )
 #: stands for an abstract while the other fields are read
-_NO_TEXT = "."
+_NO_TEXT = "text"
 
 
 class Row(BaseModel):
     """One line of a file."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     #: ``zotero:…``, see :func:`posology.corpus.zotero.documents.document_id`
-    id: Annotated[str, Field(pattern=r"^zotero:[\w/]+\Z", max_length=MAX_ID)]
+    id: Annotated[str, Field(pattern=r"^zotero:[\w/]+$", max_length=MAX_ID)]
     deleted: bool = False
     #: texts by the names of :data:`posology.corpus.references.fields.FIELDS`
     values: dict[str, tuple[str, ...]] = {}
     #: name of the attachment beside the file; ``None``: the abstract is read
-    file: Annotated[str, Field(pattern=r"^\w+\.(?:pdf|html|docx|txt)\Z")] | None = None
+    file: Annotated[str, Field(pattern=r"^\w+\.(?:pdf|html|docx|txt)$")] | None = None
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
