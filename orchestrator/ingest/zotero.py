@@ -96,20 +96,20 @@ def mirrored(
         ConfigurationError: no library can be asked: neither Zotero on this machine nor a key.
         FetchFailed: Zotero refused, or gave no usable reply; what came before is kept.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     after: list[Callable[[], None]] = []
     with ExitStack() as stack:
         for path in paths:
             if not is_library(path):
-                found.append(path)
+                files.append(path)
                 continue
             group, name = _named(str(path).removeprefix(PREFIX))
             with _open(settings, group) as library:
                 source = _Source(library, group, settings, place, say)
                 stack.enter_context(source.opened(name))
-                found += source.files()
+                files += source.files()
                 after.append(source.applied)
-        yield Mirrored(paths=tuple(found), _after=after)
+        yield Mirrored(paths=tuple(files), _after=after)
 
 
 def _named(rest: str) -> tuple[str | None, str]:
@@ -266,27 +266,30 @@ class _Source:
         """Write the changes, and return their files."""
         lines = [_line(id=name, deleted=True) for name in self._gone]
         keep = {"fetch.lock"}
-        if any(one.suffix == ".pdf" for one in changed.values()):
+        if any(each.suffix == ".pdf" for each in changed.values()):
             pdf.require()
         missing = fetched = 0
-        for one in changed.values():
+        for document in changed.values():
             name = None
-            if one.attachment is not None:
-                name = self._fetched(one)
+            if document.attachment is not None:
+                name = self._fetched(document)
                 missing += name is None
                 fetched += 1
                 if not fetched % _TELL:
                     self._say(f"{SERVICE}: {fetched:,} attachments fetched")
-            if name is None and not one.abstract:
+            if name is None and not document.abstract:
                 continue
             keep.add(name or "")
-            if name is None and state.applied.get(one.id, ("", ""))[1] == _WHOLE:
+            if name is None and state.applied.get(document.id, ("", ""))[1] == _WHOLE:
                 # the parts of its full text
-                lines.append(_line(id=one.id, deleted=True))
-            lines.append(_line(id=one.id, values=one.values, file=name))
+                lines.append(_line(id=document.id, deleted=True))
+            lines.append(_line(id=document.id, values=document.values, file=name))
             # what is not on this machine yet is looked for again
-            again = name is None and one.attachment is not None and self._library.local
-            self._rows[one.id] = ("" if again else _signature(one), _WHOLE if name else "abstract")
+            again = name is None and document.attachment is not None and self._library.local
+            self._rows[document.id] = (
+                "" if again else _signature(document),
+                _WHOLE if name else "abstract",
+            )
         if missing:
             self._say(f"{SERVICE}: {missing:,} attachments have no file there: abstracts are read")
         files = []

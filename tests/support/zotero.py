@@ -59,11 +59,13 @@ class ZoteroStub:
     ) -> None:
         """Add an attachment."""
         self.files[key] = content
-        given = {
-            **({"parentItem": parent} if parent else {"title": "scan_0001.pdf"}),
-            **{"itemType": "attachment", "contentType": kind},
-            **{"linkMode": "imported_file", "filename": "a file.pdf"},
+        given: dict[str, Any] = {
+            "itemType": "attachment",
+            "contentType": kind,
+            "linkMode": "imported_file",
+            "filename": "a file.pdf",
         }
+        given |= {"parentItem": parent} if parent else {"title": "scan_0001.pdf"}
         self.put(key, **{**given, **data})
 
     def drop(self, key: str) -> None:

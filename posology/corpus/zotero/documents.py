@@ -103,7 +103,7 @@ def documents(
         elif usable:
             tops.append(item)
             children[item["key"]] = [item]
-    found = []
+    read = []
     for item in tops:
         if collections is not None and collections.isdisjoint(item.get("collections", ())):
             continue
@@ -115,8 +115,8 @@ def documents(
             added=str(item.get("dateAdded", "")),
         )
         if one.attachment is not None or one.abstract:
-            found.append(one)
-    return {one.id: one for one in sorted(found, key=lambda one: (one.added, one.id))}
+            read.append(one)
+    return {one.id: one for one in sorted(read, key=lambda one: (one.added, one.id))}
 
 
 def _rank(attachment: Mapping[str, Any]) -> tuple[int, str, str]:
