@@ -33,7 +33,7 @@ from posology.corpus.zotero.library import Library
 from posology.corpus.zotero.wire import SERVICE
 from posology.errors import ConfigurationError, IndexMissing, InputError
 from posology.index.store import Index
-from posology.network.clients import checked_url, http_transport
+from posology.network.clients import blocking_client, checked_url
 from posology.network.hosts import is_loopback
 
 PREFIX = "zotero:"
@@ -142,9 +142,7 @@ def _answers(url: str) -> bool:
         raise ConfigurationError(
             "POSOLOGY_ZOTERO_LOCAL_URL must be an address of this machine, or off"
         )
-    with httpx2.Client(
-        transport=http_transport(url), trust_env=False, timeout=_LOCAL_TIMEOUT
-    ) as client:
+    with blocking_client(url, timeout=_LOCAL_TIMEOUT) as client:
         try:
             return client.get(url.rstrip("/") + "/").status_code == httpx2.codes.OK
         except httpx2.HTTPError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,9 +43,20 @@ def http_client(
     )
 
 
-def http_transport(address: str) -> httpx2.HTTPTransport:
-    """Return a blocking transport to one service, for libraries that take one; see :func:`http_client`."""
-    return httpx2.HTTPTransport(trust_env=False, **_ways(address, None))
+def blocking_client(
+    address: str,
+    around: Callable[[httpx2.BaseTransport], httpx2.BaseTransport] = lambda inner: inner,
+    **options: Any,
+) -> httpx2.Client:
+    """Return a connection pool for a program that waits; see :func:`http_client`.
+
+    Args:
+        address: the only service that is asked.
+        around: wraps what sends.
+        options: others of the client.
+    """
+    sends = around(httpx2.HTTPTransport(trust_env=False, **_ways(address, None)))
+    return httpx2.Client(transport=sends, follow_redirects=False, trust_env=False, **options)
 
 
 def _ways(address: str | None, verify: ssl.SSLContext | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import httpx2
 from posology.corpus.live.wire import MAX_BODY
 from posology.corpus.zotero.wire import SERVICE, Patient
 from posology.errors import ConfigurationError, FetchFailed
-from posology.network.clients import http_transport
+from posology.network.clients import blocking_client
 from posology.network.failures import reason
 
 #: items a page, Zotero's maximum
@@ -45,7 +45,6 @@ class Library:
         local: whether it is the local API, which needs no key, and names files of this machine.
         group: id of the group; ``None``: the user's own library.
         key: API key of the web API.
-        transport: for tests; ``None``: the network.
 
     Raises:
         ConfigurationError: the web API's own library is asked for without a key.
@@ -59,16 +58,10 @@ class Library:
         local: bool,
         group: str | None = None,
         key: str | None = None,
-        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self.url, self.local = url.rstrip("/"), local
         # a key must reach no other host: of redirects, only that of a file is followed, without it
-        self._http = httpx2.Client(
-            transport=Patient(transport or http_transport(url)),
-            follow_redirects=False,
-            trust_env=False,
-            timeout=_TIMEOUT,
-        )
+        self._http = blocking_client(url, Patient, timeout=_TIMEOUT)
         self._key = key
         #: path of the library below the address
         self.path = f"groups/{group}" if group else "users/0"
@@ -167,14 +160,13 @@ class Library:
                 )
             with (
                 _translated(self.url),
-                httpx2.Client(
-                    transport=Patient(http_transport(place)), trust_env=False, timeout=_TIMEOUT
-                ) as storage,
+                blocking_client(place, Patient, timeout=_TIMEOUT) as storage,
             ):
                 reply = storage.get(place)
             if reply.status_code == httpx2.codes.NOT_FOUND:
                 return None
-            self._checked(reply)
+            if not reply.is_success:
+                raise _refused(reply.status_code)
         return _unpacked(reply.content, named) if packed else reply.content
 
     def _pages(
