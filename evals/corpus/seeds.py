@@ -175,6 +175,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "text": (TEXT, gzip.compress(TEXT)),
     "word": (_docx(),),
     "pdf": (_pdf("Some words of a page. It ends here."),),
+    "zotero": (b'{"id": "zotero:AAAA2222", "values": {"text": ["Salt helped."]}}\n',),
 }
 
 #: of each format with many records a file: what stands before them, a record with ``NN`` for its number and ``TEXT`` for its

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: characters of a DOI that a link keeps
 _DOI = "/:;()._-"
+#: ids of items in libraries of Zotero
+_ZOTERO = re.compile(r"zotero:(groups/[0-9]+/)?([A-Z0-9]{8})")
 #: references in an answer, by passage id: ``[pmid:123, 2015, Review]``
 _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 
@@ -122,13 +124,15 @@ def outcome(out: AskOutput) -> str:
 
 
 def link(source: Source) -> str | None:
-    """Return the address of an article at PubMed, PubMed Central or its publisher; ``None``: unknown."""
+    """Return the address of an article at PubMed, PubMed Central, its publisher or in Zotero; ``None``: unknown."""
     if source.pmid:
         return f"https://pubmed.ncbi.nlm.nih.gov/{quote(source.pmid, safe='')}/"
     if source.pmcid:
         return f"https://pmc.ncbi.nlm.nih.gov/articles/{quote(source.pmcid, safe='')}/"
     if source.doi:
         return f"https://doi.org/{quote(source.doi, safe=_DOI)}"
+    if found := _ZOTERO.fullmatch(source.parent or source.id):
+        return f"zotero://select/{found[1] or 'library/'}items/{found[2]}"
     return None
 
 

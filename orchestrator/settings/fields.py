@@ -24,6 +24,8 @@ from orchestrator.settings.values import (
     MAX_TOKENS,
     MIN_TOKENS,
     READ,
+    ZOTERO,
+    ZOTERO_LOCAL,
     Auth,
     LogFormat,
     LogLevel,
@@ -303,6 +305,16 @@ class Fields(BaseModel):
     europepmc_url: str = Field(default=EUROPEPMC, alias="POSOLOGY_EUROPEPMC_URL")
     """Base address of Europe PMC's RESTful web service, or of a copy. Default:
     https://www.ebi.ac.uk/europepmc/webservices/rest/."""
+    zotero_key: SecretStr | None = Field(
+        default=None,
+        alias="POSOLOGY_ZOTERO_KEY",
+        validation_alias=AliasChoices("POSOLOGY_ZOTERO_KEY", "ZOTERO_API_KEY"),
+    )
+    """Key of Zotero's web API for `ingest zotero:…`, used if Zotero does not run on this machine. Default: none."""
+    zotero_url: str = Field(default=ZOTERO, alias="POSOLOGY_ZOTERO_URL")
+    """Base address of Zotero's web API, or of a copy. Default: https://api.zotero.org."""
+    zotero_local_url: str = Field(default=ZOTERO_LOCAL, alias="POSOLOGY_ZOTERO_LOCAL_URL")
+    """Address of Zotero's local API; `off`: it is not asked. Default: http://127.0.0.1:23119/api."""
     fetch_records: int = Field(default=500, ge=1, le=10_000, alias="POSOLOGY_FETCH_RECORDS")
     """Maximum records of one fetch that a tenant asks for over HTTP, 1 to 10000. Default: 500."""
     fetches_per_hour: int = Field(default=30, ge=1, le=10_000, alias="POSOLOGY_FETCHES_PER_HOUR")

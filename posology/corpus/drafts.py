@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from posology.corpus.items import Item, Notice, NoticeKind, Parts, Record, part_id
+from posology.corpus.items import Deletion, Item, Notice, NoticeKind, Parts, Record, part_id
 from posology.corpus.pieces import Piece
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
@@ -43,6 +43,15 @@ class Whole:
 
     id: str
     count: int
+    #: see :attr:`posology.corpus.items.Parts.whole`
+    whole: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gone:
+    """A withdrawn article."""
+
+    id: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +64,7 @@ class Warned:
     by: str
 
 
-Draft: TypeAlias = Passage | Warned | Whole | Wrong | Broken
+Draft: TypeAlias = Passage | Warned | Whole | Gone | Wrong | Broken
 
 
 def placed(drafts: Iterable[Draft], *, path: Path, after: int) -> Iterator[Item]:
@@ -127,14 +136,16 @@ def _readable(name: str) -> str:
 
 
 def _item(
-    draft: Passage | Warned | Whole | Wrong, *, path: Path, line: int, row: int
-) -> Record | Notice | Parts | BadRecord:
+    draft: Passage | Warned | Whole | Gone | Wrong, *, path: Path, line: int, row: int
+) -> Record | Notice | Parts | Deletion | BadRecord:
     match draft:
         case Passage():
             return Record(passage=draft, path=path, line=line, row=row)
         case Warned(target=target, kind=kind, by=by):
             return Notice(target=target, kind=kind, by=by, path=path, line=line)
-        case Whole(id=article, count=count):
-            return Parts(id=article, count=count, path=path, line=line)
+        case Whole(id=article, count=count, whole=whole):
+            return Parts(id=article, count=count, path=path, line=line, whole=whole)
+        case Gone(id=article):
+            return Deletion(id=article, path=path, line=line)
         case Wrong(reason=reason, record=record):
             return BadRecord(reason, path=str(path), line=line, record=record)

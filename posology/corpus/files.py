@@ -33,6 +33,7 @@ from posology.corpus.references.tagged import (
     ris,
     wos,
 )
+from posology.corpus.zotero import reader as zotero
 from posology.errors import BadFile, BadRecord
 from posology.types import MAX_PASSAGE, Passage
 
@@ -186,6 +187,7 @@ KINDS: tuple[Kind, ...] = (
         require=pdf.require,
         extra="pdf",
     ),
+    Kind(name="zotero", suffixes=zotero.SUFFIXES, read=zotero.read, count=zotero.count),
 )
 
 

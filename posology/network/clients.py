@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,16 +37,40 @@ def http_client(
         ConfigurationError: a variable for a proxy or for certificates cannot be used.
     """
     if transport is None:
-        proxy = None if address is None else proxy_for(address)
-        secure = proxy is not None and _is_secure(proxy.url)
-        if verify is None:
-            verify = _trusted(address, secure=secure)
-        options["verify"] = verify
-        if proxy is not None:
-            options["proxy"] = httpx2.Proxy(proxy.url, ssl_context=verify if secure else None)
+        options |= _ways(address, verify)
     return httpx2.AsyncClient(
         transport=transport, follow_redirects=False, trust_env=False, **options
     )
+
+
+def blocking_client(
+    address: str,
+    around: Callable[[httpx2.BaseTransport], httpx2.BaseTransport] = lambda inner: inner,
+    **options: Any,
+) -> httpx2.Client:
+    """Return a connection pool for a program that waits; see :func:`http_client`.
+
+    Args:
+        address: the only service that is asked.
+        around: wraps what sends.
+        options: others of the client.
+    """
+    sends = around(httpx2.HTTPTransport(trust_env=False, **_ways(address, None)))
+    return httpx2.Client(transport=sends, follow_redirects=False, trust_env=False, **options)
+
+
+def _ways(address: str | None, verify: ssl.SSLContext | None) -> dict[str, Any]:
+    """Return the options of a client that say how it reaches an address."""
+    proxy = None if address is None else proxy_for(address)
+    secure = proxy is not None and _is_secure(proxy.url)
+    if verify is None:
+        verify = _trusted(address, secure=secure)
+    if proxy is None:
+        return {"verify": verify}
+    return {
+        "verify": verify,
+        "proxy": httpx2.Proxy(proxy.url, ssl_context=verify if secure else None),
+    }
 
 
 def _trusted(address: str | None, *, secure: bool) -> ssl.SSLContext:

@@ -314,6 +314,12 @@ _MEMBERS = {
     "PMC000xxxxxx/PMC73.nxml": jats(ids={"pmc": "73"}).encode(),
 }
 
+ZOTERO = (
+    b'{"id": "zotero:OLDOLD22", "deleted": true}\n'
+    b'{"id": "zotero:AAAA2222", "values": {"title": ["Salt"], "text": ["Salt helped."], "date": ["2012-07"]}}\n'
+    b'{"id": "zotero:BBBB2222", "values": {"title": ["Sand"]}, "file": "gone.pdf"}\n'
+)
+
 #: text exports by their formats
 _EXPORTS = {name: many(name, [b"Salt helped.", b"Sand did not."]) for name in MANY}
 
@@ -357,5 +363,6 @@ SAMPLES: dict[str, dict[str, bytes]] = {
     },
     "word": {"a.docx": DOCX},
     "text": {"a.txt": _TEXT, "a.txt.gz": gzip.compress(_TEXT)},
+    "zotero": {"a.zotero": ZOTERO},
     "pdf": {"a.pdf": pdf([["Salt helped in", "this trial. It was", "cheap."], ["So it ends."]])},
 }

@@ -44,6 +44,10 @@ NOWHERE = {
     "POSOLOGY_REDIS_MEMORY": "no embedded Redis",
     "POSOLOGY_LOCAL_IDLE": "the image has no llama.cpp",
     "POSOLOGY_API_KEY": "of `posology mcp` on a laptop",
+    **dict.fromkeys(
+        ("POSOLOGY_ZOTERO_KEY", "POSOLOGY_ZOTERO_URL", "POSOLOGY_ZOTERO_LOCAL_URL"),
+        "a library of a person's own machine",
+    ),
     "POSOLOGY_TENANT": "an option of commands",
     "POSOLOGY_TASK_EVENTS": "-E of the workers' commands",
     "POSOLOGY_WORKERS": "replicas of the workers' services",

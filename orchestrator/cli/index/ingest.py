@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,7 @@ def ingest(
         typer.Argument(
             metavar="PATH",
             help="Files and folders: CSV, PubMed (.nbib, XML), RIS, BibTeX, EndNote XML, JATS, PMC archives, JSONL, "
-            "plain text, PDF, Word, HTML.",
+            "plain text, PDF, Word, HTML. Or zotero:COLLECTION, zotero: (the whole library), zotero:group/ID.",
         ),
     ],
     *,
@@ -61,16 +62,22 @@ def ingest(
     from orchestrator.cli.index.forms import ingest_output
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.ingest import run_ingest
+    from orchestrator.ingest.zotero import is_library, mirrored
     from posology.corpus.folders import check
     from posology.errors import InputError
+    from posology.index.build.report import Tally
     from posology.llm.accounting import Account
 
     account = Account()
-    with errors(as_json=as_json, account=account):
+    with errors(as_json=as_json, account=account), ExitStack() as stack:
         settings = load_settings()
         tell_preparing()
         named = columns.chosen()
-        check(paths, columns=named)
+        check([path for path in paths if not is_library(path)], columns=named)
+        tell = Console(stderr=True, quiet=as_json)
+        given = stack.enter_context(
+            mirrored(paths, settings, options.index, lambda line: tell.print(line, markup=False))
+        )
         target = options.target(settings, account, given=vectors is not None)
         bought = options.bought(settings)
         if quick and bought:
@@ -78,13 +85,23 @@ def ingest(
                 "--quick needs an embedder that runs here: vectors are bought once, and completely"
             )
         if not confirm_ingest(
-            paths, settings, target, columns=named, bought=bought, dry_run=dry_run, yes=yes
+            given.paths, settings, target, columns=named, bought=bought, dry_run=dry_run, yes=yes
         ):
             raise typer.Exit
         console = None if as_json else Console(stderr=True)
-        report = run_ingest(
-            paths, settings, target, vectors=vectors, columns=named, console=console, quick=quick
-        )
+        # libraries may have no changes
+        report = Tally().report(files=0)
+        if given.paths:
+            report = run_ingest(
+                given.paths,
+                settings,
+                target,
+                vectors=vectors,
+                columns=named,
+                console=console,
+                quick=quick,
+            )
+        given.applied()
         out = ingest_output(report)
         if bought:
             out = out.model_copy(update={"spent_usd": account.charged})

@@ -67,7 +67,7 @@ async def fetch(
         OSError: the folder cannot be written.
     """
     (folder / FILES).mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _alone(folder, asked.service):
+    with alone(folder, asked.service):
         if (done := fetched(folder)) is not None:
             return done
         journal = _read(folder / _JOURNAL)
@@ -76,7 +76,7 @@ async def fetch(
             begun = await service.begin(asked)
             kept = begun.model_copy(update={"state": None})
             journal = Journal(asked=asked, started=started, begun=kept, state=begun.state)
-            _write(folder / _JOURNAL, journal.model_dump_json())
+            write(folder / _JOURNAL, journal.model_dump_json())
         told(journal)
         while journal.state is not None:
             journal = await _next_page(journal, service, folder)
@@ -87,7 +87,7 @@ async def fetch(
             journal = await _next_texts(journal, service, folder)
             told(journal)
         made = _provenance(journal, service, folder.name, clock())
-        _write(folder / _DONE, made.model_dump_json(indent=1))
+        write(folder / _DONE, made.model_dump_json(indent=1))
         return made
 
 
@@ -105,7 +105,7 @@ async def _next_page(journal: Journal, service: Service, folder: Path) -> Journa
             "missing": (*journal.missing, *page.missing),
         }
     )
-    _write(folder / _JOURNAL, following.model_dump_json())
+    write(folder / _JOURNAL, following.model_dump_json())
     return following
 
 
@@ -119,7 +119,7 @@ async def _next_texts(journal: Journal, service: Service, folder: Path) -> Journ
         update["files"] = (*journal.files, _file(folder, name, text.content))
         update["full_texts"] = journal.full_texts + text.articles
     following = journal.model_copy(update=update)
-    _write(folder / _JOURNAL, following.model_dump_json())
+    write(folder / _JOURNAL, following.model_dump_json())
     return following
 
 
@@ -159,7 +159,7 @@ def _provenance(journal: Journal, service: Service, name: str, ended: datetime) 
 
 
 def _file(folder: Path, name: str, content: bytes) -> FetchedFile:
-    _write(folder / FILES / name, content)
+    write(folder / FILES / name, content)
     return FetchedFile(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
@@ -170,7 +170,8 @@ def _read(path: Path) -> Journal | None:
         return None
 
 
-def _write(path: Path, content: str | bytes) -> None:
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file of a folder by one ``rename``: it is there as a whole, or not at all."""
     # a name that no reader takes for literature
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
@@ -181,8 +182,12 @@ def _write(path: Path, content: str | bytes) -> None:
 
 
 @contextmanager
-def _alone(folder: Path, service: str) -> Iterator[None]:
-    """Hold a kernel lock, which is free when its process dies."""
+def alone(folder: Path, service: str) -> Iterator[None]:
+    """Hold a kernel lock on a folder, which is free when its process dies.
+
+    Raises:
+        FetchFailed: another process holds it.
+    """
     with (folder / _LOCK).open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
