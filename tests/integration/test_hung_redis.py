@@ -50,6 +50,8 @@ SOON = 0.5
 BODY = {"question": "Does aspirin help?"}
 BODIES: dict[str, Any] = {
     "/feedback": {"score": 1.0},
+    "/search": {"query": BODY["question"]},
+    "/quotes": {"quote": "Aspirin reduced pain."},
     "/webhooks": {"url": "https://example.org/hook"},
     "/completions": {
         "model": "posology",

@@ -288,7 +288,7 @@ async def test_bytes_that_are_no_text_are_an_unusable_reply(folder: Path) -> Non
             # charged at its bound
             by_call = {(one.call, one.attempt): one for one in rig.account.attempts}
             again = [(call, attempt - 1) for call, attempt in by_call if attempt > 1]
-            assert [one for one in again if by_call[one].usage is None] == []
+            assert [(*one, by_call[one].error) for one in again if by_call[one].usage is None] == []
             assert rig.account.unknown == found["advised"]
 
 
