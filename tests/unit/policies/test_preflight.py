@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from policies.calibration import Calibration, Model, Term, packaged, read, write
 from policies.preflight import (
-    ORDERS,
     OTHER_ORDER,
     PLACES,
     PREDICTORS,
@@ -27,7 +26,8 @@ from policies.preflight import (
 from policies.preflight_features import correlation, iou, nearness, overlap
 from posology.errors import BadArtefact, InvalidRecord
 from posology.query import make_query
-from posology.types import Hit, Passage, Ranking, Retrieval, Retrieved
+from posology.types import MODES, Hit, Passage, Ranking, Retrieval, Retrieved
+from strategies.compression.late.pruner import LateReranker
 
 NAMES = [f"p{i}" for i in range(12)]
 
@@ -320,7 +320,7 @@ def test_versions_tell_settings_apart() -> None:
 
 @pytest.mark.smoke
 def test_the_packaged_model_is_whole_and_knows_every_order() -> None:
-    assert set(packaged().models) == set(ORDERS)
+    assert set(packaged().models) == {*MODES, f"{LateReranker().name} of fused"}
     assert packaged().trained["questions"] == {"PubMedQA": 500, "SciFact": 505}
     for model in packaged().models.values():
         # where it flagged all or nothing it would be no predictor

@@ -273,7 +273,7 @@ def test_a_refused_ladder_leads_to_a_second_search_and_its_passages() -> None:
 
 @pytest.mark.parametrize("name", ["router", "preflight", "router:issue=0"])
 @pytest.mark.parametrize("predictor", ["auto", "calibrated"])
-@pytest.mark.parametrize("order", ["late-0 of fused", "dense>bm25"])
+@pytest.mark.parametrize("order", ["late-0 of fused", "medcpt of dense"])
 def test_an_order_without_a_calibration_never_leads_to_briefcontext_at_once(
     name: str, predictor: str, order: str
 ) -> None:
