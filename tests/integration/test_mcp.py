@@ -53,6 +53,10 @@ TOOLS = [
     "find_quote",
     "check_retraction",
     "estimate",
+    "watch",
+    "list_watches",
+    "get_watch",
+    "end_watch",
 ]
 #: versions of the protocol: the present one, and those with a handshake
 MODES = ("auto", "legacy")
@@ -188,8 +192,39 @@ async def test_the_tools_are_typed_and_say_what_they_do(
         assert tool.output_schema is not None
         hints = tool.annotations
         assert hints is not None
-        assert hints.read_only_hint == (tool.name != "ask")
-        assert not hints.destructive_hint
+        assert hints.read_only_hint == (tool.name not in ("ask", "watch", "end_watch"))
+        assert hints.destructive_hint == (tool.name == "end_watch")
+
+
+async def test_a_watch_is_made_once_read_and_ended(
+    redis_url: str, tenant: str, serve: Serve
+) -> None:
+    async with (
+        sides(redis_url, serve, tenant, f"{tenant}x") as (one, two),
+        one.client() as client,
+        two.client() as stranger,
+    ):
+
+        async def call(name: str, **arguments: Any) -> dict[str, Any]:
+            return (await client.call_tool(name, arguments)).structured_content or {}
+
+        asked = {"question": QUESTION, "every": "day", "max_cost_usd": 0.05}
+        made, again = await call("watch", **asked), await call("watch", **asked)
+        assert (made["id"], made["state"], made["every_seconds"]) == (
+            again["id"], "active", 86_400
+        )  # fmt: skip
+        assert made["request"]["max_cost_usd"] == "0.05"
+        listed = await call("list_watches")
+        assert [each["id"] for each in listed["watches"]] == [made["id"]]
+        assert (await call("get_watch", watch=made["id"]))["changes"] == []
+        assert (await stranger.call_tool("list_watches", {})).structured_content == {"watches": []}
+        for name in ("get_watch", "end_watch"):
+            theirs = await stranger.call_tool(name, {"watch": made["id"]})
+            assert theirs.is_error
+            assert (theirs.structured_content or {})["type"].endswith("watch-not-found")
+        fetched = await client.call_tool("watch", {"question": QUESTION, "index_version": 3})
+        assert fetched.is_error
+        assert (await call("end_watch", watch=made["id"]))["state"] == "ended"
 
 
 async def test_texts_of_the_literature_are_data(

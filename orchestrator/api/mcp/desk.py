@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
@@ -16,11 +16,13 @@ from orchestrator.api.chat.errors import result_of
 from orchestrator.question.request import AskRequest, SearchRequest
 from orchestrator.question.sent import QuoteRequest
 from orchestrator.rendering.stages import stage_of
+from orchestrator.watches.request import WatchRequest
 from posology.errors import JobFinished, JobNotFound, StoreUnavailable
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import AskPending, JobEvent, JobOutput
 from posology.published.literature import QuoteSearch, SearchOutput
+from posology.published.watches.forms import WatchOutput, WatchSummary
 from posology.types import JobState
 
 #: seconds that a call waits for its answer: many clients give up at 60
@@ -40,6 +42,26 @@ class Answered:
     job: str | None
 
 
+class Watches(Protocol):
+    """The watches of one tenant. Every method raises Posology's errors."""
+
+    async def create(self, asked: WatchRequest) -> WatchOutput:
+        """Watch a question; the same request again makes no second watch."""
+        ...
+
+    async def all(self) -> tuple[WatchSummary, ...]:
+        """Return the watches, oldest first."""
+        ...
+
+    async def get(self, watch: str) -> WatchOutput:
+        """Return a watch with its last answer and its changes."""
+        ...
+
+    async def end(self, watch: str) -> WatchOutput:
+        """End a watch; a job under way goes on."""
+        ...
+
+
 class Desk(ABC):
     """Answers the tools for one tenant. Every method raises Posology's errors."""
 
@@ -56,6 +78,11 @@ class Desk(ABC):
     @abstractmethod
     async def find_quote(self, asked: QuoteRequest) -> QuoteSearch:
         """Return the passages that contain a quote or nearly do."""
+
+    @property
+    def watches(self) -> Watches | None:
+        """Return the tenant's watches; ``None``: nothing checks them here."""
+        return None
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         """Hold a place for work on a passage during the block, where requests share a process."""

@@ -11,14 +11,25 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
-from orchestrator.api.mcp.desk import WAIT, Answered, Desk, Submitted, Told, pending, submitted
+from orchestrator.api.mcp.desk import (
+    WAIT,
+    Answered,
+    Desk,
+    Submitted,
+    Told,
+    Watches,
+    pending,
+    submitted,
+)
 from orchestrator.library import AsyncPosology
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
 from orchestrator.question.sent import QuoteRequest
+from orchestrator.watches.request import WatchRequest
 from posology.client import Client
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.literature import QuoteSearch, SearchOutput
+from posology.published.watches.forms import WatchOutput, WatchSummary
 
 #: seconds until an unfinished job expires, unless the service answers sooner
 DEADLINE = 600.0
@@ -112,12 +123,35 @@ class LocalDesk(Desk):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RemoteWatches:
+    """See :class:`~orchestrator.api.mcp.desk.Watches`: of a service elsewhere."""
+
+    client: Client
+
+    async def create(self, asked: WatchRequest) -> WatchOutput:
+        return await self.client.create_watch(asked.model_dump(mode="json", exclude_unset=True))
+
+    async def all(self) -> tuple[WatchSummary, ...]:
+        return await self.client.watches()
+
+    async def get(self, watch: str) -> WatchOutput:
+        return await self.client.watch(watch)
+
+    async def end(self, watch: str) -> WatchOutput:
+        return await self.client.end_watch(watch)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteDesk(Desk):
     """Asks a service, with the key or the name of a tenant."""
 
     client: Client
     #: seconds that a call waits for its answer
     wait: float = WAIT
+
+    @property
+    def watches(self) -> Watches:
+        return RemoteWatches(client=self.client)
 
     async def search(self, asked: SearchRequest) -> SearchOutput:
         return await self.client.search(**_fields(asked))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import Response
@@ -22,7 +22,8 @@ from mcp_types import (
 from orchestrator.api import problems
 from orchestrator.api.chat.errors import FailedJob, problem_of
 from orchestrator.api.mcp.desk import Desk, Told
-from orchestrator.api.mcp.tools import JOB, OFFERS
+from orchestrator.api.mcp.tools import JOB, OFFERS, Offer
+from orchestrator.api.mcp.watching import WATCHING
 from orchestrator.rendering.stages import stage_of
 from orchestrator.rendering.words import safe
 from posology.errors import PosologyError
@@ -48,19 +49,22 @@ def make_server(find: Find, *, own: bool = False) -> Server[Any]:
         own: whether the caller runs the service, and may read every error as it is.
     """
 
-    async def listing(_: Request, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[offer.tool(name) for name, offer in OFFERS.items()])
+    async def listing(request: Request, _: PaginatedRequestParams | None) -> ListToolsResult:
+        offers = offered(find(request))
+        return ListToolsResult(tools=[offer.tool(name) for name, offer in offers.items()])
 
     async def call(request: Request, params: CallToolRequestParams) -> CallToolResult:
-        offer = OFFERS.get(params.name)
+        desk = find(request)
+        offers = offered(desk)
+        offer = offers.get(params.name)
         if offer is None:
             raise MCPError(
                 INVALID_PARAMS,
-                f"unknown tool {safe(params.name)[:100]!r}: choose from {', '.join(OFFERS)}",
+                f"unknown tool {safe(params.name)[:100]!r}: choose from {', '.join(offers)}",
             )
         try:
             asked = offer.parse(params.arguments)
-            done = await offer.work(find(request), asked, _progress(request))
+            done = await offer.work(desk, asked, _progress(request))
         except Exception as error:  # noqa: BLE001 - what is no problem is logged as a defect
             return failed(error, own=own)
         return CallToolResult(
@@ -77,6 +81,11 @@ def make_server(find: Find, *, own: bool = False) -> Server[Any]:
         on_list_tools=listing,
         on_call_tool=call,
     )
+
+
+def offered(desk: Desk) -> Mapping[str, Offer]:
+    """Return the tools of a desk by name: those for watches only where they are checked."""
+    return OFFERS if desk.watches is None else {**OFFERS, **WATCHING}
 
 
 def failed(error: Exception, *, own: bool) -> CallToolResult:

@@ -11,16 +11,45 @@ import anyio
 from anyio import to_thread
 
 from orchestrator.api.context import Context
-from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told, submitted
+from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told, Watches, submitted
 from orchestrator.jobs.rows import Row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.passages import search_output
 from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
 from orchestrator.question.sent import QuoteRequest
 from orchestrator.retrieval import find_quote, read_passage
+from orchestrator.watches.request import WatchRequest
+from orchestrator.watches.store import WatchStore
 from posology.published.answers import PassageOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.literature import QuoteSearch, SearchOutput
+from posology.published.watches.forms import WatchOutput, WatchSummary
+from posology.types import WatchState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TenantWatches:
+    """See :class:`~orchestrator.api.mcp.desk.Watches`: of a tenant of this service."""
+
+    api: Context
+    tenant: str
+
+    async def create(self, asked: WatchRequest) -> WatchOutput:
+        settled = asked.settled(self.api.settings)
+        made, _ = await self._store().create(settled, settled.seconds, tenant=self.tenant)
+        return made
+
+    async def all(self) -> tuple[WatchSummary, ...]:
+        return await self._store().all(tenant=self.tenant)
+
+    async def get(self, watch: str) -> WatchOutput:
+        return await self._store().get(watch, tenant=self.tenant)
+
+    async def end(self, watch: str) -> WatchOutput:
+        return await self._store().turn(watch, WatchState.ENDED, tenant=self.tenant)
+
+    def _store(self) -> WatchStore:
+        return WatchStore(self.api.jobs())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +77,10 @@ class ServiceDesk(Desk):
     async def find_quote(self, asked: QuoteRequest) -> QuoteSearch:
         index = await (await self.api.readable(self.tenant, asked.collection)).index()
         return await to_thread.run_sync(find_quote, index, asked.quote, asked.index_version)
+
+    @property
+    def watches(self) -> Watches:
+        return TenantWatches(api=self.api, tenant=self.tenant)
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         return self.api.reads.of(self.tenant)

@@ -120,6 +120,8 @@ class Offer:
     work: Work
     #: whether it spends nothing and leaves nothing
     reads: bool = True
+    #: whether it ends something that is kept
+    ends: bool = False
 
     def tool(self, name: str) -> Tool:
         """Return its definition for a client."""
@@ -133,7 +135,7 @@ class Offer:
             | TypeAdapter[Any](self.gives).json_schema(mode="serialization"),
             annotations=ToolAnnotations(
                 read_only_hint=self.reads,
-                destructive_hint=False,
+                destructive_hint=self.ends,
                 idempotent_hint=self.reads,
                 # the index alone is searched
                 open_world_hint=False,
@@ -154,16 +156,16 @@ class Offer:
 
 
 async def _search(desk: Desk, asked: SearchRequest, _: Told) -> Done:
-    return _as_data(await desk.search(asked))
+    return as_data(await desk.search(asked))
 
 
 async def _passage(desk: Desk, asked: PassageArguments, _: Told) -> Done:
     async with desk.reading():
-        return _as_data(await desk.passage(asked.passage, asked.version, asked.collection))
+        return as_data(await desk.passage(asked.passage, asked.version, asked.collection))
 
 
 async def _estimate(desk: Desk, asked: AskRequest, _: Told) -> Done:
-    return _as_data(await desk.estimate(asked))
+    return as_data(await desk.estimate(asked))
 
 
 async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
@@ -179,18 +181,18 @@ async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
     async with desk.reading():
         output = await desk.passage(asked.passage, asked.version, asked.collection)
         check = partial(quote_check, asked.quote, output.passage, output.text, index=output.index)
-        return _as_data(await to_thread.run_sync(check))
+        return as_data(await to_thread.run_sync(check))
 
 
 async def _found(desk: Desk, asked: QuoteRequest, _: Told) -> Done:
     async with desk.reading():
-        return _as_data(await desk.find_quote(asked))
+        return as_data(await desk.find_quote(asked))
 
 
 async def _standing(desk: Desk, asked: StandingArguments, _: Told) -> Done:
     async with desk.reading():
         found = [await _standing_of(desk, one, asked.collection) for one in asked.passages]
-    return _as_data(Standings(articles=tuple(found)))
+    return as_data(Standings(articles=tuple(found)))
 
 
 async def _standing_of(desk: Desk, passage: str, collection: str | None) -> ArticleStanding:
@@ -210,7 +212,7 @@ async def _standing_of(desk: Desk, passage: str, collection: str | None) -> Arti
     )
 
 
-def _as_data(out: Published) -> Done:
+def as_data(out: Published) -> Done:
     """Return a result as JSON: texts of the literature are strings in it."""
     data = _visible(out.model_dump(mode="json"))
     return Done(out=out, text=json.dumps(data, ensure_ascii=False))
