@@ -53,7 +53,9 @@ async def test_the_offline_reader_answers_without_a_key(tiny_encoder: Path, tmp_
     encoder = {"POSOLOGY_EMBEDDER": str(tiny_encoder)}
     with anyio.fail_after(240):
         async with assistant(tmp_path, "--index", place, **encoder) as client:
-            assert {tool.name for tool in (await client.list_tools()).tools} >= {"ask", "search"}
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            # no worker checks watches
+            assert (names >= {"ask", "search"}, "watch" in names) == (True, False)
             found = await client.call_tool("ask", {"question": QUESTION, "k": 4})
             out = AskOutput.model_validate_json(json.dumps(found.structured_content))
             quote = out.evidence[0]
@@ -99,6 +101,11 @@ async def test_a_service_elsewhere_answers_by_its_key(
                 found = await client.call_tool(
                     "ask", {"question": QUESTION, "k": 3}, progress_callback=told
                 )
+                made = await client.call_tool("watch", {"question": QUESTION, "every": "day"})
+                watch = {"watch": made.structured_content["id"]}
+                again = await client.call_tool("get_watch", watch)
+                ended = await client.call_tool("end_watch", watch)
+                listed = await client.call_tool("list_watches", {})
             async with assistant(tmp_path, "--url", url, POSOLOGY_API_KEY="psl_none_none") as wrong:
                 refused = await wrong.call_tool("ask", {"question": QUESTION})
             (job,) = (await store.page(tenant=tenant)).jobs
@@ -107,6 +114,9 @@ async def test_a_service_elsewhere_answers_by_its_key(
     assert "Aspirin lowered it." in str(found.content)
     assert (found.meta or {})["posology/job"] == job.id
     assert "Strategy direct" in stages
+    assert made.structured_content == again.structured_content
+    states = [one["state"] for one in listed.structured_content["watches"]]
+    assert states == [ended.structured_content["state"]] == ["ended"]
     assert refused.structured_content["type"] == "urn:posology:problem:key-refused"
 
 
