@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from posology.llm.offline.candidates import Candidates, Window
 from posology.llm.offline.choice import LIKENESS, PROBABILITY, Said, Scores
+from posology.llm.offline.rows import ranked
 from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.seams import PassageReader, TokenEncoder
 from posology.types import Excerpt, Reading, Sentence
@@ -139,7 +140,7 @@ class AnswerScorer:
             )
 
         scores = Scores(
-            read=sorted(scored, key=lambda one: -one.score),
+            read=ranked(question, excerpts, scored),
             unread=[
                 Scored(excerpt=window.excerpt, sentence=sentence, score=0.0)
                 for window in chosen.unread
