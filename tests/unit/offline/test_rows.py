@@ -39,8 +39,8 @@ def quoted(question: str, *scores: float) -> list[str]:
 @pytest.mark.parametrize(
     ("question", "row"),
     [
-        ("What was the mean lysis time (MLT) of strain IN64?", "IN64"),
-        ("What was the mean lysis time (MLT) of strain IN67?", "IN67"),
+        ("What was the MLT of strain IN64?", "IN64"),
+        ("What was the MLT of strain IN67?", "IN67"),
         # 14 stands in an interval of the row of 13
         ("What was the HR with age at menarche of 14?", "menarche / 14"),
         ("What was the HR with age at menarche of 13?", "menarche / 13"),
@@ -50,7 +50,7 @@ def quoted(question: str, *scores: float) -> list[str]:
 )
 def test_the_row_with_the_words_of_the_question_comes_first(question: str, row: str) -> None:
     first, *_ = quoted(question, 0.3, 0.5, 0.4, 0.3, 0.5, 0.4, 0.6, 0.7)
-    assert f"row {row}" in first or f"/ {row}" in first
+    assert f"{row}:" in first
 
 
 def test_prose_stays_first_where_no_value_is_asked_for() -> None:
