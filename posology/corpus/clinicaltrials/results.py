@@ -107,7 +107,8 @@ def _stub(measure: object) -> str:
         parameter = f"{parameter} ({spread})"
     unit = text(measure, "unitOfMeasure")
     # "Count of participants" says it
-    unit = "" if unit.lower() in parameter.lower() else unit
+    if text(measure, "paramType") in _COUNTS and unit.lower() in parameter.lower():
+        return parameter
     return ", ".join(filter(None, (parameter, unit)))
 
 
@@ -134,9 +135,10 @@ def _measured(measure: Mapping[str, Any], whole: object) -> Iterator[_Row]:
         own = next(each(group, "denoms"), None)
         of = _counts(own or _denominator(measure, whole))
         name = " / ".join(filter(None, (title, text(group, "title"))))
-        if own is not None:
-            yield f"{name} / {capital(text(own, 'units') or 'participants')} analysed", of
         counted = text(measure, "paramType") in _COUNTS
+        # a count is said with it
+        if own is not None and not counted:
+            yield f"{name} / {capital(text(own, 'units') or 'participants')} analysed", of
         for category in each(group, "categories"):
             yield (
                 " / ".join(filter(None, (name, text(category, "title")))),
