@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -126,21 +127,22 @@ def run_fetch(settings: Settings, asked: Asked, *, quiet: bool) -> FetchOutput:
         more = f", {len(journal.texts)} full texts to look for" if journal.texts else ""
         say(f"fetched {journal.records:,} of {wanted:,} records{more}")
 
-    found = run(lambda: fetch_here(settings, asked, told=told))
-    for note in found.notes:
+    fetched = run(lambda: fetch_here(settings, asked, told=told))
+    for note in (*fetched.notes, *_missing(fetched), fetched.sentence):
         say(note)
-    if found.missing:
-        say(f"{found.service} did not send {', '.join(found.missing[:_SHOWN])}")
-    for missing in found.texts_missing[:_SHOWN]:
-        why = "; ".join(f"{place}: {reason}" for place, reason in missing.why.items())
-        say(
-            f"no full text of {missing.record}: {why}"
-            + (f": {missing.copy_at}" if missing.copy_at else "")
-        )
-    if found.without_text > _SHOWN:
-        say(f"and of {found.without_text - _SHOWN:,} more: see texts_missing in fetch.json")
-    say(found.sentence)
-    return found
+    return fetched
+
+
+def _missing(fetched: FetchOutput) -> Iterator[str]:
+    """Yield what did not come, and the reasons."""
+    if fetched.missing:
+        yield f"{fetched.service} did not send {', '.join(fetched.missing[:_SHOWN])}"
+    for text in fetched.texts_missing[:_SHOWN]:
+        why = "; ".join(f"{place}: {reason}" for place, reason in text.why.items())
+        copy = f": {text.copy_at}" if text.copy_at else ""
+        yield f"no full text of {text.record}: {why}{copy}"
+    if fetched.without_text > _SHOWN:
+        yield f"and of {fetched.without_text - _SHOWN:,} more: see texts_missing in fetch.json"
 
 
 def _what(asked: Asked) -> str:

@@ -172,17 +172,17 @@ def _value(measurement: object, of: str) -> str:
 def _analyses(outcome: object, label: str) -> Iterator[str]:
     """Yield the comparisons of arms, each as a sentence; an effect belongs to no arm's column."""
     titles = {text(one, "id"): text(one, "title") for one in each(outcome, "groups")}
-    for number, one in enumerate(each(outcome, "analyses"), 1):
-        ids = at(one, "groupIds")
+    for number, analysis in enumerate(each(outcome, "analyses"), 1):
+        ids = at(analysis, "groupIds")
         arms = [titles.get(text(arm), "") for arm in ids] if isinstance(ids, list) else []
         compared = f" ({' and '.join(filter(None, arms))})" if any(arms) else ""
         said = (
-            " ".join(filter(None, (text(one, "paramType"), text(one, "paramValue")))),
-            _interval(one),
-            _dispersion(one),
-            _p(text(one, "pValue")),
-            text(one, "statisticalMethod"),
-            word(one, "nonInferiorityType"),
+            " ".join(filter(None, (text(analysis, "paramType"), text(analysis, "paramValue")))),
+            _interval(analysis),
+            _dispersion(analysis),
+            _p(text(analysis, "pValue")),
+            text(analysis, "statisticalMethod"),
+            word(analysis, "nonInferiorityType"),
         )
         if any(said):
             yield sentence(f"{label}, analysis {number}{compared}: {', '.join(filter(None, said))}")
@@ -194,7 +194,7 @@ def _analyses(outcome: object, label: str) -> Iterator[str]:
             "nonInferiorityComment",
             "otherAnalysisDescription",
         ):
-            if comment := text(one, name):
+            if comment := text(analysis, name):
                 yield sentence(f"{label}, analysis {number}, note: {comment}")
 
 

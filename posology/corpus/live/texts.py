@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from posology.corpus.live.forms import TextService, Wanted
@@ -99,19 +99,21 @@ class Unpaywall:
 
     async def find(self, wanted: Sequence[Wanted]) -> Found:
         """See :class:`TextPlace`."""
-        (one,) = wanted
-        if one.doi is None:
-            return Found(why={one.record: "it has no DOI"})
+        (article,) = wanted
+        if article.doi is None:
+            return Found(why={article.record: "it has no DOI"})
         if self._wire is None:
-            return Found(why={one.record: "not asked: set POSOLOGY_EMAIL, which Unpaywall needs"})
+            return Found(
+                why={article.record: "not asked: set POSOLOGY_EMAIL, which Unpaywall needs"}
+            )
         try:
-            why, address = await self._wire.get(quote(one.doi, safe=""), _copy)
+            why, address = await self._wire.get(quote(article.doi, safe=""), _copy)
         except FetchFailed as failed:
             if failed.status != _NOT_FOUND:
                 raise
             why, address = "it does not know the DOI", None
-        copies = {} if address is None else {one.record: address}
-        return Found(why={one.record: why}, copies=copies)
+        copies = {} if address is None else {article.record: address}
+        return Found(why={article.record: why}, copies=copies)
 
 
 def _copy(body: bytes) -> tuple[str, str | None]:
@@ -160,7 +162,7 @@ class Search:
             for start in range(0, len(left), place.at_once):
                 found = await self._asked(place, left[start : start + place.at_once])
                 replies.append((place.name, found))
-            whole: set[Any] = {record for _, found in replies for record in found.whole}
+            whole: set[str] = {record for _, found in replies for record in found.whole}
             left = [one for one in left if one.record not in whole]
         return replies
 

@@ -255,19 +255,19 @@ class LiteratureStub:
 
     def _listed(self, form: Mapping[str, str]) -> Reply:
         if ids := form.get("filter.ids"):
-            found = [self._studies[one] for one in ids.split(",") if one in self._studies]
+            studies = [self._studies[one] for one in ids.split(",") if one in self._studies]
         else:
             words = [w for w in map(str.lower, _WORDS.findall(form["query.term"])) if w != "and"]
-            found = [
+            studies = [
                 one
                 for one in self._studies.values()
                 if words and all(word in json.dumps(one).lower() for word in words)
             ]
         start, size = int(form.get("pageToken", "0")), int(form.get("pageSize", "10"))
-        page: dict[str, Any] = {"studies": found[start : start + size]}
+        page: dict[str, Any] = {"studies": studies[start : start + size]}
         if form.get("countTotal") == "true":
-            page = {"totalCount": len(found), **page}
-        if start + size < len(found):
+            page = {"totalCount": len(studies), **page}
+        if start + size < len(studies):
             page["nextPageToken"] = str(start + size)
         return _json(page)
 

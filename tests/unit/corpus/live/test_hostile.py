@@ -12,7 +12,7 @@ import pytest
 
 from posology.corpus.live.europepmc import EuropePMC
 from posology.corpus.live.fetch import FILES, fetch
-from posology.corpus.live.forms import Asked, Service
+from posology.corpus.live.forms import Asked, TextService
 from posology.corpus.live.pubmed import PubMed
 from posology.corpus.live.texts import Archive
 from posology.corpus.live.wire import Wire, said
@@ -128,7 +128,9 @@ async def test_of_given_ids_no_other_is_taken_from_europe_pmc(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("opened", [PubMed, EuropePMC])
-async def test_no_full_text_of_another_article_is_taken(opened: Callable[[Wire], Service]) -> None:
+async def test_no_full_text_of_another_article_is_taken(
+    opened: Callable[[Wire], TextService],
+) -> None:
     text = article_set(jats(ids={"pmc": "PMC7"}))
     service = opened(wire("x", lambda _: httpx2.Response(200, content=text)))
     with pytest.raises(FetchFailed, match="not requested"):
