@@ -19,7 +19,7 @@ from posology.published.answers import (
 )
 from posology.text.names import byline
 from posology.types import Backing
-from posology.types.flags import OWN
+from posology.types.flags import OWN, STOPPED
 
 if TYPE_CHECKING:
     from posology.published.literature import QuoteCheck
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: characters of a DOI that a link keeps
 _DOI = "/:;()._-"
 #: ids of items in libraries of Zotero
+_STUDY = re.compile(r"nct:(NCT[0-9]{8})")
 _ZOTERO = re.compile(r"zotero:(groups/[0-9]+/)?([A-Z0-9]{8})")
 #: references in an answer, by passage id: ``[pmid:123, 2015, Review]``
 _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
@@ -124,13 +125,18 @@ def outcome(out: AskOutput) -> str:
 
 
 def link(source: Source) -> str | None:
-    """Return the address of an article at PubMed, PubMed Central, its publisher or in Zotero; ``None``: unknown."""
+    """Return the address of an article at PubMed, PubMed Central, its publisher or in Zotero, or of a registry's record.
+
+    ``None``: unknown.
+    """
     if source.pmid:
         return f"https://pubmed.ncbi.nlm.nih.gov/{quote(source.pmid, safe='')}/"
     if source.pmcid:
         return f"https://pmc.ncbi.nlm.nih.gov/articles/{quote(source.pmcid, safe='')}/"
     if source.doi:
         return f"https://doi.org/{quote(source.doi, safe=_DOI)}"
+    if found := _STUDY.fullmatch(source.parent or source.id):
+        return f"https://clinicaltrials.gov/study/{found[1]}"
     if found := _ZOTERO.fullmatch(source.parent or source.id):
         return f"zotero://select/{found[1] or 'library/'}items/{found[2]}"
     return None
@@ -168,7 +174,7 @@ def warning(source: Source) -> str:
 
     Who states it is left out where the article's own record alone does.
     """
-    if any(flag.source != OWN for flag in source.flags):
+    if any(flag.source != OWN or flag.kind in STOPPED.values() for flag in source.flags):
         return standing(source.flags)
     if source.retracted:
         return "RETRACTED"

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from orchestrator.settings.values import (
+    CLINICALTRIALS,
     DEFAULT_COMPRESSOR,
     DEFAULT_MODEL,
     DEFAULT_POLICY,
@@ -24,6 +25,7 @@ from orchestrator.settings.values import (
     MAX_TOKENS,
     MIN_TOKENS,
     READ,
+    UNPAYWALL,
     ZOTERO,
     ZOTERO_LOCAL,
     Auth,
@@ -298,13 +300,18 @@ class Fields(BaseModel):
     ncbi_api_key: SecretStr | None = Field(default=None, alias="NCBI_API_KEY")
     """API key of NCBI for fetches from PubMed: 10 requests a second instead of 3. Default: none."""
     email: str | None = Field(default=None, max_length=200, alias="POSOLOGY_EMAIL")
-    """Address of a person, sent to literature services with each request, as NCBI asks. Default: none."""
+    """Address of a person, sent to literature services with each request, as NCBI asks and Unpaywall requires. Default: none."""
     eutils_url: str = Field(default=EUTILS, alias="POSOLOGY_EUTILS_URL")
     """Base address of NCBI's E-utilities, or of a copy. Default:
     https://eutils.ncbi.nlm.nih.gov/entrez/eutils/."""
     europepmc_url: str = Field(default=EUROPEPMC, alias="POSOLOGY_EUROPEPMC_URL")
     """Base address of Europe PMC's RESTful web service, or of a copy. Default:
     https://www.ebi.ac.uk/europepmc/webservices/rest/."""
+    clinicaltrials_url: str = Field(default=CLINICALTRIALS, alias="POSOLOGY_CLINICALTRIALS_URL")
+    """Base address of ClinicalTrials.gov's API 2, or of a copy. Default: https://clinicaltrials.gov/api/v2/."""
+    unpaywall_url: str = Field(default=UNPAYWALL, alias="POSOLOGY_UNPAYWALL_URL")
+    """Base address of Unpaywall's API 2, or of a copy; it is asked only if POSOLOGY_EMAIL is set. Default:
+    https://api.unpaywall.org/v2/."""
     zotero_key: SecretStr | None = Field(
         default=None,
         alias="POSOLOGY_ZOTERO_KEY",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 OWN = frozenset(
     {
         *("redis_url", "s3_endpoint", "aws_region", "eutils_url", "europepmc_url", "email"),
+        *("clinicaltrials_url", "unpaywall_url"),
         *("zotero_url", "zotero_local_url"),
         *("otlp_endpoint", "trace_texts", "log_questions"),
         *("prices", "prompts", "tiktoken_files", "cache", "xdg_cache"),

@@ -28,6 +28,8 @@ DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 #: addresses of literature services
 EUTILS = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils/"
 EUROPEPMC = "https://www.ebi.ac.uk/europepmc/webservices/rest/"
+CLINICALTRIALS = "https://clinicaltrials.gov/api/v2/"
+UNPAYWALL = "https://api.unpaywall.org/v2/"
 ZOTERO = "https://api.zotero.org"
 ZOTERO_LOCAL = "http://127.0.0.1:23119/api"
 #: bounds on output tokens of one call; no existing model writes more

@@ -72,6 +72,8 @@ class Uploads(Base):
         *,
         question: str | None = None,
         pmids: Sequence[str] = (),
+        links: str | None = None,
+        trials: Sequence[str] = (),
         service: str = "pubmed",
         max_records: int = 100,
         full_text: bool = False,
@@ -82,15 +84,18 @@ class Uploads(Base):
             query: query in the language of the literature service.
             question: question instead, which becomes a query by a rule.
             pmids: PubMed ids instead.
-            service: ``pubmed`` or ``europepmc``.
+            links: with ``pmids``, ``related`` or ``cited_by``: articles to fetch in their place.
+            trials: registration numbers of ClinicalTrials.gov instead.
+            service: ``pubmed``, ``europepmc`` or ``clinicaltrials``.
             max_records: maximum number of records.
-            full_text: whether open full texts are fetched, too.
+            full_text: whether free full texts are looked for, too.
 
         Raises:
-            InvalidQuery: a field is wrong, or not one of query, question and ids is given.
+            InvalidQuery: a field is wrong, or not one of query, question, ids and numbers is given.
             IngestNotAllowed: the tenant may not add literature, or the service takes none.
         """
         asked = {"query": query, "question": question, "pmids": list(pmids), "service": service}
+        asked |= {"links": links, "trials": list(trials)}
         reply = await self._wire.request(
             "POST",
             "/v1/index/fetches",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from posology.corpus import jsonl, pdf
+from posology.corpus.clinicaltrials import reader as clinicaltrials
 from posology.corpus.decoding import beginning_text, opened
 from posology.corpus.documents import html, plain, word
 from posology.corpus.drafts import Whole, parts
@@ -71,14 +72,16 @@ class Kind:
     extra: str | None = None
 
 
-_TABLE = "table"
+_TABLE, _STUDIES = "table", "clinicaltrials"
 #: all formats; the first with a matching suffix, and a matching root element or beginning, is used
 KINDS: tuple[Kind, ...] = (
+    Kind(name="jsonl", suffixes=jsonl.SUFFIXES, read=jsonl.read, count=jsonl.count_rows),
     Kind(
-        name="jsonl",
-        suffixes=jsonl.SUFFIXES,
-        read=jsonl.read,
-        count=jsonl.count_rows,
+        name=_STUDIES,
+        suffixes=clinicaltrials.SUFFIXES,
+        read=clinicaltrials.read,
+        count=clinicaltrials.count,
+        begins=clinicaltrials.begins,
     ),
     Kind(
         name="pubmed",
@@ -172,12 +175,7 @@ KINDS: tuple[Kind, ...] = (
         extra="bibtex",
     ),
     Kind(name="html", suffixes=html.SUFFIXES, read=html.read, count=html.count),
-    Kind(
-        name="word",
-        suffixes=word.SUFFIXES,
-        read=word.read,
-        count=word.count,
-    ),
+    Kind(name="word", suffixes=word.SUFFIXES, read=word.read, count=word.count),
     Kind(name="text", suffixes=plain.SUFFIXES, read=plain.read, count=plain.count),
     Kind(
         name="pdf",
@@ -220,7 +218,9 @@ def kind_of(path: Path) -> Kind | None:
             return named
         # PubMed's files are also saved as .ris
         tagged = (kind for kind in (named, *KINDS) if kind.begins and kind.name != _TABLE)
-        return _by_content(beginning_text(path, _CHUNK), tagged) or named
+        found = _by_content(beginning_text(path, _CHUNK), tagged)
+        # other JSON is no literature
+        return found or (None if named.name == _STUDIES else named)
     if any(kind.roots for kind in fitting):
         root = root_of(path)
         if root is None:
@@ -335,8 +335,7 @@ def by_beginning(path: Path) -> Kind | None:
 
 def unknown(path: Path) -> str:
     """Return why a file of no known format is not read."""
-    if fitting := by_name(path):
-        known = ", ".join(root for kind in fitting for root in kind.roots)
+    if known := ", ".join(root for kind in by_name(path) for root in kind.roots):
         return f"unknown root element {root_of(path)}: literature in XML has one of {known}"
     return f"{unread(path)}; formats are {', '.join(known_suffixes())}"
 

@@ -32,7 +32,7 @@ from posology.types import (
     Sentence,
     SentenceRole,
 )
-from posology.types.flags import OWN
+from posology.types.flags import OWN, STOPPED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -283,10 +283,11 @@ def to_arrow(
 
 
 def own_flags(passage: Passage) -> tuple[Flag, ...]:
-    """Return the flags of a passage's own marks of retraction and concern."""
+    """Return the flags of a passage's own marks of retraction and concern, and of its stopped trial."""
     marks = (
         (FlagKind.RETRACTION, passage.retracted),
         (FlagKind.CONCERN, passage.concern),
+        *((STOPPED[name], True) for name in passage.publication_types if name in STOPPED),
     )
     return tuple(
         Flag(kind=kind, source=OWN, by=passage.id, date=None) for kind, holds in marks if holds

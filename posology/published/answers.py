@@ -27,6 +27,7 @@ from posology.types import (
     SentenceRole,
     Usage,
 )
+from posology.types.flags import WORDS
 
 
 class Status(StrEnum):
@@ -43,20 +44,12 @@ def judged(model: str) -> bool:
     return not model.startswith("offline:")
 
 
-_WORDS = {
-    FlagKind.RETRACTION: "RETRACTED",
-    FlagKind.CONCERN: "EXPRESSION OF CONCERN",
-    FlagKind.CORRECTION: "CORRECTED",
-    FlagKind.REINSTATEMENT: "REINSTATED",
-}
-
-
 def standing(flags: Iterable[Flag]) -> str:
     """Return flags in words, by kind, with their sources: ``RETRACTED (own record; retraction-watch 2020-05-01)``."""
     said: dict[FlagKind, list[str]] = {}
     for flag in sorted(flags, key=lambda flag: list(FlagKind).index(flag.kind)):
         said.setdefault(flag.kind, []).append(flag.origin)
-    return ", ".join(f"{_WORDS[kind]} ({'; '.join(some)})" for kind, some in said.items())
+    return ", ".join(f"{WORDS[kind]} ({'; '.join(some)})" for kind, some in said.items())
 
 
 class Source(Published):

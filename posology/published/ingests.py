@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
+from pydantic import Field
+
 from posology.published.base import Published
 
 
@@ -19,19 +21,30 @@ class FetchedFile(Published):
     """SHA-256 of the file, in hexadecimal digits."""
 
 
+class MissingText(Published):
+    """An article without a full text, and why."""
+
+    record: str
+    """Id of the article."""
+    why: dict[str, str]
+    """Reason of each place where it was looked for: `pmc` (PubMed Central), `europepmc`, `unpaywall`."""
+    copy_at: str | None = None
+    """Address of a free copy that Unpaywall knows; it is not fetched. null: none is known."""
+
+
 class FetchOutput(Published):
     """A fetch from a literature service: the provenance of an answer from it."""
 
     id: str
     """Id of the fetch."""
     service: str
-    """Service: `pubmed` or `europepmc`."""
+    """Service: `pubmed`, `europepmc` or `clinicaltrials`."""
     url: str
     """Base address of the service."""
     question: str | None
-    """Question that the query was made of, by a rule without a model; null: the query or PMIDs were given."""
+    """Question that the query was made of, by a rule without a model; null: the query or ids were given."""
     query: str | None
-    """Query as it was sent; null: PMIDs were given."""
+    """Query as it was sent; null: ids were given."""
     translation: str | None
     """How the service read the query; null: it does not say."""
     started: datetime
@@ -47,18 +60,24 @@ class FetchOutput(Published):
     full_texts: int
     """Number of articles whose full text was fetched."""
     missing: tuple[str, ...]
-    """The first 100 PMIDs that the service did not send although it was asked for them."""
+    """The first 100 ids that the service did not send although it was asked for them."""
     notes: tuple[str, ...]
     """Remarks: queries that found nothing, and the service's own warnings."""
     files: tuple[FetchedFile, ...]
     """Files, in the order in which they were fetched."""
     sha256: str
     """SHA-256 of the digests of all files, one on a line: two fetches with the same one brought the same."""
+    text_places: dict[str, int] = Field(default_factory=dict)
+    """Number of full texts by the place that sent them: `pmc` or `europepmc`."""
+    without_text: int = 0
+    """Number of articles whose full text was looked for and not found."""
+    texts_missing: tuple[MissingText, ...] = ()
+    """The first 100 of them."""
 
     @property
     def sentence(self) -> str:
         """Return the fetch in one sentence."""
-        asked = f"for `{self.query}`" if self.query is not None else "by PMID"
+        asked = f"for `{self.query}`" if self.query is not None else "by id"
         return (
             f"Fetched from {self.service} {asked} on {self.ended:%Y-%m-%d %H:%M} UTC: {self.records:,} of "
             f"{self.found:,} records, {self.full_texts:,} full texts (fetch {self.id}, sha256 {self.sha256[:12]})."

@@ -1,9 +1,11 @@
-"""Statements about the standing of an article: retraction, concern, correction, reinstatement."""
+"""Statements about the standing of an article, or of the trial that a registry's record is of."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from posology.described import published
 
@@ -21,6 +23,35 @@ class FlagKind(StrEnum):
     CORRECTION = "correction"
     #: undoes the earlier retractions of the same source, and of no other
     REINSTATEMENT = "reinstatement"
+    #: the trial ended early, by its registry's record
+    TERMINATION = "termination"
+    #: the trial was stopped before its first participant
+    WITHDRAWAL = "withdrawal"
+    #: the trial is stopped, and may go on
+    SUSPENSION = "suspension"
+
+
+#: kinds as they are shown beside a source
+WORDS: Mapping[FlagKind, str] = MappingProxyType(
+    {
+        FlagKind.RETRACTION: "RETRACTED",
+        FlagKind.CONCERN: "EXPRESSION OF CONCERN",
+        FlagKind.CORRECTION: "CORRECTED",
+        FlagKind.REINSTATEMENT: "REINSTATED",
+        FlagKind.TERMINATION: "TRIAL TERMINATED",
+        FlagKind.WITHDRAWAL: "TRIAL WITHDRAWN",
+        FlagKind.SUSPENSION: "TRIAL SUSPENDED",
+    }
+)
+
+#: publication types of registry records whose trial was stopped, with what they say of it
+STOPPED: Mapping[str, FlagKind] = MappingProxyType(
+    {
+        "Terminated Trial": FlagKind.TERMINATION,
+        "Withdrawn Trial": FlagKind.WITHDRAWAL,
+        "Suspended Trial": FlagKind.SUSPENSION,
+    }
+)
 
 
 @published("FlagOutput")
@@ -30,7 +61,7 @@ class Flag:
 
     kind: FlagKind
     """Kind: retraction, concern (an expression of it), correction or reinstatement (undoes the source's own earlier
-    retraction)."""
+    retraction); of a registry's record termination, withdrawal or suspension of its trial."""
     source: str
     """Source: `record` (the article's own record), `notice` (another record of the literature) or the name of a file of
     notices, e.g. `retraction-watch`."""

@@ -58,6 +58,8 @@ class Serving:
         url = self._stub.__enter__()
         self._monkeypatch.setenv("POSOLOGY_EUTILS_URL", f"{url}/eutils/")
         self._monkeypatch.setenv("POSOLOGY_EUROPEPMC_URL", f"{url}/europepmc")
+        self._monkeypatch.setenv("POSOLOGY_CLINICALTRIALS_URL", f"{url}/clinicaltrials")
+        self._monkeypatch.setenv("POSOLOGY_UNPAYWALL_URL", f"{url}/unpaywall")
         return url
 
     def __exit__(self, *_: object) -> None:
@@ -167,6 +169,41 @@ def test_a_service_out_of_reach_is_named(given: None, monkeypatch: pytest.Monkey
     assert "redirects to elsewhere.example" in done.stderr
 
 
+def test_study_records_are_fetched_and_their_numbers_quoted(stub: LiteratureStub) -> None:
+    done = CLI.invoke(app, ["fetch", "nct90000001", "NCT90000002", "--json"])
+    assert done.exit_code == 0, done.output
+    fetch = json.loads(done.stdout)
+    assert (fetch["service"], fetch["records"], fetch["query"]) == ("clinicaltrials", 2, None)
+    question = "What was the change in serum urate with stubazole?"
+    asked = CLI.invoke(app, ["ask", question, "--live", "--service", "clinicaltrials", "--json"])
+    assert asked.exit_code == 0, asked.output
+    out = json.loads(asked.stdout)
+    assert any("Stubazole 20 mg: -2.4 (1.1)" in one["quote"] for one in out["evidence"])
+    why = ["ask", "Why was the study of high-dose stubazole stopped?", "--live", "--service"]
+    told = CLI.invoke(app, [*why, "clinicaltrials", "--query", "stubazole AND dose"])
+    assert "TRIAL TERMINATED (own record)" in told.stdout
+    assert "Slow accrual" in told.stdout
+    # the email goes to those alone who ask for it
+    assert not any("email" in one.form for one in stub.seen if one.path == "studies")
+
+
+def test_full_texts_are_looked_for_and_missing_ones_say_why(stub: LiteratureStub) -> None:
+    done = CLI.invoke(app, ["fetch", "aspirin AND stroke", "--full-text"])
+    assert done.exit_code == 0, done.output
+    lines = [line for line in done.stderr.splitlines() if line.startswith("no full text")]
+    assert [line.partition(":")[0] for line in lines] == ["no full text of pmid"] * 3
+    assert "https://repository.example/stub/90000004.pdf" in done.stderr
+
+
+def test_articles_that_cite_others_are_fetched(stub: LiteratureStub) -> None:
+    done = CLI.invoke(app, ["fetch", "90000001", "--links", "cited_by", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["records"] == 1
+    for wrong in (["aspirin", "--links", "related"], ["90000001", "--links", "x"],
+                  ["NCT90000001", "--full-text"], ["90000001", "--links", "related", "--service", "europepmc"]):  # fmt: skip
+        assert CLI.invoke(app, ["fetch", *wrong]).exit_code == 3, wrong
+
+
 def test_doctor_tries_the_services_and_says_what_failed(
     given: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +216,8 @@ def test_doctor_tries_the_services_and_says_what_failed(
     assert not checks["europepmc"]["ok"]
     assert "elsewhere.example" in checks["europepmc"]["found"]
     assert "POSOLOGY_EUROPEPMC_URL" in checks["europepmc"]["remedy"]
+    assert "1 of 1 records" in checks["clinicaltrials"]["found"], checks
+    assert checks["unpaywall"]["ok"], checks
     assert done.exit_code == 4
 
 

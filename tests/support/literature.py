@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from evals.corpus.fuzz import many
 from evals.corpus.seeds import MANY
+from posology.testing.literature.studies import STUDIES
 from tests.support.pubmed_xml import article, comment, document
 
 
@@ -326,6 +327,11 @@ _EXPORTS = {name: many(name, [b"Salt helped.", b"Sand did not."]) for name in MA
 #: of every row of ``posology.corpus.files.KINDS``, by its name, whole files by their names
 SAMPLES: dict[str, dict[str, bytes]] = {
     "jsonl": {"a.jsonl": _JSONL, "a.jsonl.gz": gzip.compress(_JSONL)},
+    "clinicaltrials": {
+        "a.json": json.dumps(STUDIES[0]).encode(),
+        "b.json": json.dumps({"studies": STUDIES}).encode(),
+        "a.json.gz": gzip.compress(json.dumps(STUDIES).encode()),
+    },
     "pubmed": {"a.xml": PUBMED, "a.xml.gz": gzip.compress(PUBMED)},
     "jats": {
         "a.nxml": _JATS,

@@ -46,7 +46,7 @@ async def request_fetch(
         StoreUnavailable: Redis is out of reach.
     """
     most = api.settings.fetch_records
-    if max(asked.max_records, len(asked.pmids)) > most:
+    if max(asked.max_records, len(asked.pmids), len(asked.trials)) > most:
         raise InvalidQuery(f"max_records must be ≤ {most} here", field="max_records")
     content = asked.asked().model_dump_json().encode()
     async with api.files.of(tenant), arriving(api, tenant, FETCH) as (uploads, arrival):

@@ -47,7 +47,8 @@ class LiveQuery(BaseModel):
         description="Query for the service, with `live`. Default: made of the question by a rule.",
     )
     service: ServiceName = Field(
-        default="pubmed", description="Service, with `live`: pubmed or europepmc. Default: pubmed."
+        default="pubmed",
+        description="Service, with `live`: pubmed, europepmc or clinicaltrials. Default: pubmed.",
     )
     max_records: int = Field(
         default=RECORDS,
@@ -57,7 +58,7 @@ class LiveQuery(BaseModel):
     )
     full_text: bool = Field(
         default=False,
-        description="Whether to fetch open full texts, too, with `live`. Default: false.",
+        description="Whether to look for free full texts, too, with `live`. Default: false.",
     )
 
     def of(self, question: str) -> FetchRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
@@ -15,14 +16,17 @@ from orchestrator.cli.live.options import FetchOptions, run_fetch
 from orchestrator.cli.option_groups import grouped
 from orchestrator.settings import load_settings
 
+_NCT = re.compile(r"NCT[0-9]{8}", re.IGNORECASE)
+
 
 @grouped
 def fetch(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="QUERY|PMID…",
-            help="Query in the service's language, in quotes; or PubMed ids; -: ids on standard input.",
+            metavar="QUERY|PMID…|NCT…",
+            help="Query in the service's language, in quotes; or PubMed ids; or numbers of ClinicalTrials.gov; -: ids on "
+            "standard input.",
         ),
     ],
     *,
@@ -34,10 +38,17 @@ def fetch(
             help="Index to add the records to. Default: an index of their own in the cache.",
         ),
     ] = None,
+    links: Annotated[
+        str | None,
+        typer.Option(
+            "--links",
+            help="With PubMed ids, articles to fetch in their place: related or cited_by. Default: none.",
+        ),
+    ] = None,
     options: FetchOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch literature from PubMed or Europe PMC, and index it.
+    """Fetch literature from PubMed or Europe PMC, or study records from ClinicalTrials.gov, and index them.
 
     An interrupted fetch resumes at the next call of the same day, and a complete one is not repeated that day. Files and
     provenance stay in the folder `live` of POSOLOGY_HOME. Fetching is free of charge and needs no key.
@@ -50,10 +61,7 @@ def fetch(
     with errors(as_json=as_json):
         settings = load_settings()
         given = sys.stdin.read().split() if words == ["-"] else words
-        pmids = all(word.isascii() and word.isdigit() for word in given)
-        asked = options.asked(
-            **({"pmids": given} if pmids and given else {"query": " ".join(given)})
-        )
+        asked = options.asked(**_what(given), links=links)
         fetched = run_fetch(settings, asked, quiet=as_json)
         folder = files_of(settings, fetched)
         tell_preparing()
@@ -77,3 +85,11 @@ def fetch(
                 )
     if bad and not fetched.records - bad:
         raise typer.Exit(SOME_BAD)
+
+
+def _what(given: list[str]) -> dict[str, object]:
+    if given and all(word.isascii() and word.isdigit() for word in given):
+        return {"pmids": given}
+    if given and all(_NCT.fullmatch(word) for word in given):
+        return {"trials": [word.upper() for word in given]}
+    return {"query": " ".join(given)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,12 +19,20 @@ if TYPE_CHECKING:
     from posology.published.ingests import FetchOutput
 
 
+#: articles without a full text that are shown
+_SHOWN = 20
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FetchOptions(Group):
     """Options of a fetch beside its query."""
 
     service: Annotated[
-        str, typer.Option("--service", help="Service: pubmed or europepmc. Default: pubmed.")
+        str,
+        typer.Option(
+            "--service",
+            help="Service: pubmed, europepmc or clinicaltrials. Default: pubmed.",
+        ),
     ] = "pubmed"
     most: Annotated[
         int, typer.Option("--max", metavar="N", help="Maximum records, 1 to 10000. Default: 100.")
@@ -32,7 +41,7 @@ class FetchOptions(Group):
         bool,
         typer.Option(
             "--full-text",
-            help="Fetch the full text of articles in PubMed Central's open subset, too. Default: false.",
+            help="Look for each article's full text in PubMed Central, Europe PMC and Unpaywall, too. Default: false.",
         ),
     ] = False
 
@@ -40,7 +49,7 @@ class FetchOptions(Group):
         """Return the fetch.
 
         Args:
-            what: one of the fields ``question``, ``query`` and ``pmids`` of a request.
+            what: one of the fields ``question``, ``query``, ``pmids`` and ``trials`` of a request, and ``links``.
 
         Raises:
             InvalidQuery: a field is invalid.
@@ -60,7 +69,7 @@ class LiveOptions(Group):
         bool,
         typer.Option(
             "--live",
-            help="Fetch literature for the question from PubMed or Europe PMC, and answer from it alone. Default: false.",
+            help="Fetch literature for the question from --service, and answer from it alone. Default: false.",
         ),
     ] = False
     query: Annotated[
@@ -111,15 +120,34 @@ def run_fetch(settings: Settings, asked: Asked, *, quiet: bool) -> FetchOutput:
     def say(line: str) -> None:
         console.print(Text(safe(line)), soft_wrap=True)
 
-    say(f"{asked.service}: {asked.queries[0] if asked.queries else f'{len(asked.pmids)} PMIDs'}")
+    say(f"{asked.service}: {_what(asked)}")
 
     def told(journal: Journal) -> None:
         wanted = min(journal.begun.found, asked.limit)
-        more = f", {len(journal.texts)} full texts left" if journal.texts else ""
+        more = f", {len(journal.texts)} full texts to look for" if journal.texts else ""
         say(f"fetched {journal.records:,} of {wanted:,} records{more}")
 
-    found = run(lambda: fetch_here(settings, asked, told=told))
-    for note in found.notes:
+    fetched = run(lambda: fetch_here(settings, asked, told=told))
+    for note in (*fetched.notes, *_missing(fetched), fetched.sentence):
         say(note)
-    say(found.sentence)
-    return found
+    return fetched
+
+
+def _missing(fetched: FetchOutput) -> Iterator[str]:
+    """Yield what did not come, and the reasons."""
+    if fetched.missing:
+        yield f"{fetched.service} did not send {', '.join(fetched.missing[:_SHOWN])}"
+    for text in fetched.texts_missing[:_SHOWN]:
+        why = "; ".join(f"{place}: {reason}" for place, reason in text.why.items())
+        copy = f": {text.copy_at}" if text.copy_at else ""
+        yield f"no full text of {text.record}: {why}{copy}"
+    if fetched.without_text > _SHOWN:
+        yield f"and of {fetched.without_text - _SHOWN:,} more: see texts_missing in fetch.json"
+
+
+def _what(asked: Asked) -> str:
+    if asked.queries:
+        return asked.queries[0]
+    if asked.trials:
+        return f"{len(asked.trials)} study records"
+    return ", ".join(filter(None, (f"{len(asked.pmids)} PMIDs", asked.links)))

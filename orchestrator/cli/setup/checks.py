@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 #: a query that finds something in each
 _QUERY = "aspirin"
-_SERVICES: tuple[ServiceName, ...] = ("pubmed", "europepmc")
+_SERVICES: tuple[ServiceName, ...] = ("pubmed", "europepmc", "clinicaltrials")
+#: a DOI that Unpaywall knows
+_DOI = "10.1038/nature12373"
 #: first version of Python that is supported
 _PYTHON = (3, 11)
 _GIB = 1024**3
@@ -331,30 +333,54 @@ def live_checks() -> Iterator[CheckOutput]:
         return
     for name in _SERVICES:
         yield _tried(settings, name)
+    yield _unpaywall(settings)
 
 
 def _tried(settings: Settings, name: ServiceName) -> CheckOutput:
     from orchestrator.ingest.live.fetching import fetch_into
 
     asked = Asked(service=name, queries=(_QUERY,), limit=1)
-    pubmed = name == "pubmed"
-    url, variable = (
-        (settings.eutils_url, "POSOLOGY_EUTILS_URL")
-        if pubmed
-        else (settings.europepmc_url, "POSOLOGY_EUROPEPMC_URL")
-    )
+    url = {
+        "pubmed": settings.eutils_url,
+        "europepmc": settings.europepmc_url,
+        "clinicaltrials": settings.clinicaltrials_url,
+    }[name]
     try:
         with tempfile.TemporaryDirectory() as folder:
             found = anyio.run(lambda: fetch_into(settings, asked, Path(folder) / "fetch"))
     except PosologyError as error:
-        return CheckOutput(
-            name=name,
-            ok=False,
-            found=str(error),
-            remedy=f"Allow this machine to reach {url}, or set {variable} to a copy that it reaches.",
-        )
+        return _out_of_reach(name, url, error)
     size = sum(file.bytes for file in found.files)
     said = f"{url} sent {found.records} of {found.found:,} records for {_QUERY!r} ({size:,} bytes)"
-    if pubmed and settings.ncbi_api_key is None:
+    if name == "pubmed" and settings.ncbi_api_key is None:
         said += "; 3 requests a second, or 10 with NCBI_API_KEY"
     return CheckOutput(name=name, ok=True, found=said, remedy=None)
+
+
+def _unpaywall(settings: Settings) -> CheckOutput:
+    from orchestrator.ingest.live.services import open_places
+    from posology.corpus.live.forms import Wanted
+
+    name = "unpaywall"
+    if not settings.email:
+        return _remark(name, "not asked, since it needs an address", "Set POSOLOGY_EMAIL.")
+
+    async def asked() -> str:
+        async with open_places(settings) as places:
+            found = await places[-1].find([Wanted(record=_DOI, pmcid=None, doi=_DOI)])
+        return found.copies.get(_DOI) or found.why[_DOI]
+
+    try:
+        said = anyio.run(asked)
+    except PosologyError as error:
+        return _out_of_reach(name, settings.unpaywall_url, error)
+    return _good(name, f"{settings.unpaywall_url} says of {_DOI}: {said}")
+
+
+def _out_of_reach(name: str, url: str, error: PosologyError) -> CheckOutput:
+    variable = {"pubmed": "EUTILS"}.get(name, name.upper())
+    return _bad(
+        name,
+        str(error),
+        f"Allow this machine to reach {url}, or set POSOLOGY_{variable}_URL to a copy that it reaches.",
+    )

@@ -45,11 +45,11 @@ def doctor(
                 continue
             word, colour = _MARKS[one.ok]
             line = Text.assemble(
-                (f"{word:<5}", colour), (f"{one.name:<14}", "bold"), safe(one.found)
+                (f"{word:<5}", colour), (f"{one.name:<15}", "bold"), safe(one.found)
             )
             console.print(line, soft_wrap=True)
             if one.remedy:
-                console.print(Text(f"{'':<19}{safe(one.remedy)}"), soft_wrap=True)
+                console.print(Text(f"{'':<20}{safe(one.remedy)}"), soft_wrap=True)
         out = DoctorOutput(ok=all(one.ok is not False for one in results), checks=tuple(results))
         if as_json:
             print_json(out)

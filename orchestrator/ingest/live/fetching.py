@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator.ingest.live.request import fetch_id
-from orchestrator.ingest.live.services import open_literature
+from orchestrator.ingest.live.services import open_literature, open_places
 from orchestrator.settings import Settings
 from posology.corpus.live.fetch import FILES, fetch
 from posology.corpus.live.forms import Asked, Journal
+from posology.corpus.live.texts import TextPlace
 from posology.errors import InputError
 from posology.published.ingests import FetchOutput
 
@@ -46,11 +48,15 @@ async def fetch_into(
     told: Callable[[Journal], None] = lambda _: None,
 ) -> FetchOutput:
     """Fetch into a folder; see :func:`fetch_here`."""
-    async with open_literature(settings, asked.service) as service:
-        found = await fetch(asked, service, folder, told=told)
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(open_literature(settings, asked.service))
+        places: Sequence[TextPlace] = ()
+        if asked.full_text:
+            places = await stack.enter_async_context(open_places(settings))
+        found = await fetch(asked, service, folder, places=places, told=told)
     if not found.records:
         tried = "; ".join((*found.notes, *([] if found.found else ["0 records match"])))
         raise InputError(
-            f"{asked.service} has no record for this: {tried}. Give other words with --query, or PMIDs"
+            f"{asked.service} has no record for this: {tried}. Give other words with --query, or ids"
         )
     return found

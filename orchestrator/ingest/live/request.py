@@ -10,12 +10,16 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from orchestrator.question.sent import Sent, Text
-from posology.corpus.live.forms import MAX_RECORDS, Asked, ServiceName
+from posology.corpus.live.forms import MAX_RECORDS, Asked, Links, ServiceName
 from posology.corpus.live.question import queries
 from posology.query import MAX_QUESTION, make_query
 
 #: name of an upload that is a fetch to make; no uploaded file may have it, because no format has its suffix
 FETCH = "request.fetch"
+#: registration numbers of one fetch: they stand in an address
+MAX_TRIALS = 300
+#: articles of which those that are related, or cite them, are fetched at once
+MAX_LINKED = 20
 #: records that a fetch brings unless it says
 RECORDS = 100
 
@@ -27,7 +31,7 @@ def _no_blank(value: str) -> str:
 
 
 class FetchRequest(Sent):
-    """A fetch from a literature service: one of `question`, `query` and `pmids`."""
+    """A fetch from a literature service: one of `question`, `query`, `pmids` and `trials`."""
 
     question: Annotated[Text, Field(max_length=MAX_QUESTION)] | None = None
     """Question, which becomes a query by a rule without a model. Default: none."""
@@ -38,18 +42,35 @@ class FetchRequest(Sent):
         Field(max_length=MAX_RECORDS),
     ] = ()
     """PubMed ids, at most 10000. Default: none."""
+    links: Links | None = None
+    """Articles to fetch instead of at most 20 `pmids`: those related to them (pubmed only), or those that cite them
+    (cited_by). Default: none."""
+    trials: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^NCT[0-9]{8}$")], ...], Field(max_length=MAX_TRIALS)
+    ] = ()
+    """Registration numbers of ClinicalTrials.gov, which is then the service, at most 300. Default: none."""
     service: ServiceName = "pubmed"
-    """Service: pubmed (NCBI's E-utilities) or europepmc. Default: pubmed."""
+    """Service: pubmed (NCBI's E-utilities), europepmc or clinicaltrials. Default: pubmed."""
     max_records: int = Field(default=RECORDS, ge=1, le=MAX_RECORDS)
     """Maximum number of records, 1 to 10000; over HTTP at most POSOLOGY_FETCH_RECORDS. Default: 100."""
     full_text: bool = False
-    """Whether to fetch the full text of articles in PubMed Central's open subset, too. Default: false."""
+    """Whether to look for the full text of each article, too: in PubMed Central, then Europe PMC, then by Unpaywall.
+    Default: false."""
 
     @model_validator(mode="after")
     def _one(self) -> FetchRequest:
-        given = (self.question is not None, self.query is not None, bool(self.pmids))
-        if sum(given) != 1:
-            raise PydanticCustomError("fetch", "give one of question, query and pmids")
+        asked = (self.question, self.query, self.pmids or None, self.trials or None)
+        if sum(one is not None for one in asked) != 1:
+            raise PydanticCustomError("fetch", "give one of question, query, pmids and trials")
+        studies = self.trials or self.service == "clinicaltrials"
+        if studies and (self.pmids or self.full_text):
+            raise PydanticCustomError(
+                "fetch", "clinicaltrials has study records: no pmids and no full_text"
+            )
+        if self.links and not 1 <= len(self.pmids) <= MAX_LINKED:
+            raise PydanticCustomError("fetch", f"links need 1 to {MAX_LINKED} pmids")
+        if self.links == "related" and self.service != "pubmed":
+            raise PydanticCustomError("fetch", "related articles are known to pubmed alone")
         return self
 
     def asked(self) -> Asked:
@@ -64,9 +85,11 @@ class FetchRequest(Sent):
             question = make_query(self.question).text
             tried = queries(question)
         return Asked(
-            service=self.service,
+            service="clinicaltrials" if self.trials else self.service,
             queries=tried,
             pmids=tuple(dict.fromkeys(self.pmids)),
+            links=self.links,
+            trials=tuple(dict.fromkeys(self.trials)),
             question=question,
             limit=self.max_records,
             full_text=self.full_text,

@@ -24,6 +24,9 @@ PUBLICATION_TYPES: dict[str, tuple[str, ...]] = {
     "retracted-article": ("Journal Article", "Retracted Publication"),
     "expression-of-concern": ("Expression of Concern",),
     "preprint": ("Preprint",),
+    # Europe PMC's
+    "preprint-withdrawal": ("Preprint", "Retracted Publication"),
+    "preprint-removal": ("Preprint", "Retracted Publication"),
 }
 
 #: headings under which journals print articles, in lower case, to the publication types of that name

@@ -30,7 +30,10 @@ _NOT_FOUND = 404
 #: the query of given PMIDs, and one of them
 _GIVEN = re.compile(r"SRC:MED AND \((?:EXT_ID:[0-9]+(?: OR )?)+\)")
 _PMID = re.compile(r"EXT_ID:([0-9]+)")
-_RETRACTED = frozenset({"retracted publication", "retracted article"})
+#: a withdrawn preprint says that it is no part of the record any more, as a retracted article does
+_RETRACTED = frozenset(
+    {"retracted publication", "retracted article", "preprint-withdrawal", "preprint-removal"}
+)
 _CONCERN = "expression of concern in"
 
 
@@ -58,6 +61,8 @@ class EuropePMC:
             state = CursorState(query=query, left=asked.limit) if found else None
             return Begun(query=query, found=found, state=state)
 
+        if asked.links is not None:
+            return await search(" OR ".join(f"CITES:{one}_MED" for one in asked.pmids))
         if asked.queries:
             return await first_enough(asked.queries, search)
         return (await search(given)).model_copy(update={"query": None})

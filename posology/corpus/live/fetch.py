@@ -15,7 +15,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,16 +26,21 @@ from pydantic import ValidationError
 
 from posology.corpus.files import read
 from posology.corpus.items import Record
-from posology.corpus.live.forms import Asked, Journal, Service
+from posology.corpus.live.forms import Asked, Journal, Service, Wanted
+from posology.corpus.live.texts import Search, TextPlace
 from posology.errors import FetchFailed
-from posology.published.ingests import FetchedFile, FetchOutput
+from posology.published.ingests import FetchedFile, FetchOutput, MissingText
 
 FILES = "files"
 _JOURNAL, _DONE, _LOCK = "journal.json", "fetch.json", "fetch.lock"
 #: ids that did not come, of which the provenance lists as many
 _LISTED = 100
-#: maximum full texts of one fetch
+#: maximum articles of one fetch whose full text is looked for
 MAX_TEXTS = 1_000
+#: of these the journal is written at once
+_AT_ONCE = 20
+#: place of full texts of a service
+_OWN_PLACE = {"pubmed": "pmc", "europepmc": "europepmc"}
 
 
 def fetched(folder: Path) -> FetchOutput | None:
@@ -50,6 +56,7 @@ async def fetch(
     service: Service,
     folder: Path,
     *,
+    places: Sequence[TextPlace] = (),
     told: Callable[[Journal], None] = lambda _: None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FetchOutput:
@@ -59,6 +66,7 @@ async def fetch(
         asked: what to fetch; that of an interrupted fetch is completed as it was begun.
         service: the service.
         folder: created if need be; its name is the fetch's id.
+        places: where full texts are looked for, in this order.
         told: gets the journal after each page; what it raises ends the fetch, which resumes the next time.
         clock: the time, with a zone.
 
@@ -83,8 +91,9 @@ async def fetch(
             told(journal)
         if journal.texts is None:
             journal = await to_thread.run_sync(_with_texts, journal, folder)
+        search = Search(places, needed=_OWN_PLACE.get(asked.service))
         while journal.texts:
-            journal = await _next_texts(journal, service, folder)
+            journal = await _next_texts(journal, search, folder)
             told(journal)
         made = _provenance(journal, service, folder.name, clock())
         write(folder / _DONE, made.model_dump_json(indent=1))
@@ -109,16 +118,34 @@ async def _next_page(journal: Journal, service: Service, folder: Path) -> Journa
     return following
 
 
-async def _next_texts(journal: Journal, service: Service, folder: Path) -> Journal:
+async def _next_texts(journal: Journal, search: Search, folder: Path) -> Journal:
     assert journal.texts
-    some, rest = journal.texts[: service.texts_at_once], journal.texts[service.texts_at_once :]
-    text = await service.texts(some)
-    update: dict[str, object] = {"texts": rest}
-    if text is not None:
-        name = f"text-{len(journal.files) + 1:04}.xml"
-        update["files"] = (*journal.files, _file(folder, name, text.content))
-        update["full_texts"] = journal.full_texts + text.articles
-    following = journal.model_copy(update=update)
+    some, rest = journal.texts[:_AT_ONCE], journal.texts[_AT_ONCE:]
+    files, counts = journal.files, Counter(journal.full_texts)
+    why: dict[str, dict[str, str]] = {one.record: {} for one in some}
+    copies: dict[str, str] = {}
+    for place, found in await search.find(some):
+        if found.content is not None:
+            files = (*files, _file(folder, f"text-{len(files) + 1:04}.xml", found.content))
+        counts[place] += len(found.whole)
+        for record in found.whole:
+            why.pop(record, None)
+        for record, reason in found.why.items():
+            why[record][place] = reason
+        copies |= found.copies
+    missing = tuple(
+        MissingText(record=record, why=reasons, copy_at=copies.get(record))
+        for record, reasons in why.items()
+    )
+    following = journal.model_copy(
+        update={
+            "texts": rest,
+            "files": files,
+            "full_texts": dict(+counts),
+            "without": journal.without + len(missing),
+            "told": (*journal.told, *missing)[:_LISTED],
+        }
+    )
     write(folder / _JOURNAL, following.model_dump_json())
     return following
 
@@ -127,13 +154,17 @@ def _with_texts(journal: Journal, folder: Path) -> Journal:
     """Return the journal with the articles whose full texts are fetched next, in the order of their records."""
     if not journal.asked.full_text:
         return journal.model_copy(update={"texts": ()})
-    known = (
-        item.passage.pmcid
+    passages = (
+        item.passage
         for file in journal.files
         for item in read(folder / FILES / file.name)
-        if isinstance(item, Record) and item.passage.pmcid
+        if isinstance(item, Record)
     )
-    return journal.model_copy(update={"texts": tuple(dict.fromkeys(known))[:MAX_TEXTS]})
+    known = {
+        one.parent or one.id: Wanted(record=one.parent or one.id, pmcid=one.pmcid, doi=one.doi)
+        for one in passages
+    }
+    return journal.model_copy(update={"texts": tuple(known.values())[:MAX_TEXTS]})
 
 
 def _provenance(journal: Journal, service: Service, name: str, ended: datetime) -> FetchOutput:
@@ -150,7 +181,10 @@ def _provenance(journal: Journal, service: Service, name: str, ended: datetime) 
         found=begun.found,
         limit=asked.limit,
         records=journal.records,
-        full_texts=journal.full_texts,
+        full_texts=sum(journal.full_texts.values()),
+        text_places=journal.full_texts,
+        without_text=journal.without,
+        texts_missing=journal.told,
         missing=journal.missing[:_LISTED],
         notes=begun.notes,
         files=journal.files,

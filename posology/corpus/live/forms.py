@@ -8,9 +8,11 @@ from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from posology.published.ingests import FetchedFile
+from posology.published.ingests import FetchedFile, MissingText
 
-ServiceName = Literal["pubmed", "europepmc"]
+ServiceName = Literal["pubmed", "europepmc", "clinicaltrials"]
+#: articles instead of the given ones: those related to them, or those that cite them
+Links = Literal["related", "cited_by"]
 #: maximum records of one fetch: PubMed's search returns no more ids
 MAX_RECORDS = 10_000
 
@@ -20,13 +22,17 @@ class _Form(BaseModel):
 
 
 class Asked(_Form):
-    """A fetch as it is asked for: queries or PMIDs."""
+    """A fetch as it is asked for: queries, PMIDs or registration numbers."""
 
     service: ServiceName
     #: tried in this order until one finds enough; empty: PMIDs are given
     queries: tuple[str, ...] = ()
     #: PubMed ids, without repetitions
     pmids: tuple[str, ...] = ()
+    #: what is fetched instead of the PMIDs; ``None``: they themselves
+    links: Links | None = None
+    #: registration numbers of ClinicalTrials.gov, without repetitions
+    trials: tuple[str, ...] = ()
     #: question that the queries were made of; ``None``: none
     question: str | None = None
     #: maximum records
@@ -48,13 +54,15 @@ class PubMedState(_Form):
 
 
 class CursorState(_Form):
-    """The place in the results of Europe PMC."""
+    """The place in the results of Europe PMC or ClinicalTrials.gov."""
 
     query: str
     #: ``*``: the beginning
     cursor: str = "*"
     #: records that are still wanted
     left: int
+    #: registration numbers that came, of those that were given
+    got: frozenset[str] = frozenset()
 
 
 State = PubMedState | CursorState
@@ -92,8 +100,19 @@ class Text(_Form):
     """Full texts."""
 
     content: bytes
-    #: number of articles with more than an abstract
-    articles: int
+    #: PubMed Central ids of the articles with more than an abstract
+    whole: tuple[str, ...]
+
+
+class Wanted(_Form):
+    """An article whose full text is wanted."""
+
+    #: its id
+    record: str
+    #: PubMed Central id; ``None``: it has none
+    pmcid: str | None
+    #: ``None``: it has none
+    doi: str | None
 
 
 class Service(Protocol):
@@ -101,8 +120,6 @@ class Service(Protocol):
 
     #: base address
     url: str
-    #: articles in one request for full texts
-    texts_at_once: int
 
     async def begin(self, asked: Asked) -> Begun:
         """Search.
@@ -117,6 +134,13 @@ class Service(Protocol):
         Raises:
             FetchFailed: the service gave no usable reply.
         """
+
+
+class TextService(Protocol):
+    """A service that sends full texts."""
+
+    #: articles in one request
+    texts_at_once: int
 
     async def texts(self, pmcids: Sequence[str]) -> Text | None:
         """Return the full texts of articles in PubMed Central; ``None``: none of them is open.
@@ -135,8 +159,12 @@ class Journal(_Form):
     state: State | None
     files: tuple[FetchedFile, ...] = ()
     records: int = 0
-    full_texts: int = 0
+    #: number of full texts by the place that sent them
+    full_texts: dict[str, int] = {}
     missing: tuple[str, ...] = ()
-    #: ids of articles whose full texts are still to be fetched; ``None``: not known before the last page
-    texts: tuple[str, ...] | None = None
+    #: articles whose full texts are still to be looked for; ``None``: not known before the last page
+    texts: tuple[Wanted, ...] | None = None
+    #: number of articles whose full text was not found, and the first of them
+    without: int = 0
+    told: tuple[MissingText, ...] = ()
     ended: datetime | None = None

@@ -17,7 +17,7 @@ from posology.corpus.decoding import xml_parser
 from posology.corpus.items import Deletion, Item, Record
 from posology.corpus.jats import reader as jats
 from posology.corpus.jats.body import ABSTRACT
-from posology.corpus.live.forms import Asked, Begun, Page, PubMedState, State, Text
+from posology.corpus.live.forms import Asked, Begun, Links, Page, PubMedState, State, Text
 from posology.corpus.live.question import first_enough
 from posology.corpus.live.wire import Unusable, Wire, said
 from posology.corpus.pubmed import reader as files
@@ -27,6 +27,8 @@ from posology.errors import BadFile, BadRecord, FetchFailed
 PER_SECOND, PER_SECOND_WITH_KEY = 3.0, 10.0
 #: records in a page
 PAGE = 200
+#: names of ELink's lists (NBK25499)
+_LINKS: dict[Links, str] = {"related": "pubmed_pubmed", "cited_by": "pubmed_pubmed_citedin"}
 _ERROR = re.compile(rb"<ERROR>(.*?)</ERROR>", re.DOTALL)
 _ID = re.compile(r"[1-9][0-9]{0,11}")
 #: of a history that is no longer there
@@ -51,6 +53,8 @@ class PubMed:
 
     async def begin(self, asked: Asked) -> Begun:
         """Search, or post the given ids."""
+        if asked.links is not None:
+            return await self._linked(asked.pmids, _LINKS[asked.links], asked.limit)
         if asked.pmids:
             ids = asked.pmids[: asked.limit]
             state = await self._posted(ids)
@@ -90,6 +94,21 @@ class PubMed:
             "sort": "relevance",
         }
         return await self._wire.post("esearch.fcgi", form, lambda body: _found(body, query, limit))
+
+    async def _linked(self, pmids: Sequence[str], name: str, limit: int) -> Begun:
+        """Return the articles that ELink has for others, the most similar first, without the given ones."""
+        form = {
+            "dbfrom": "pubmed",
+            "db": "pubmed",
+            "linkname": name,
+            "cmd": "neighbor",
+            "id": ",".join(pmids),
+            "retmode": "json",
+        }
+        ids = await self._wire.post("elink.fcgi", form, lambda body: _links(body, name))
+        found = tuple(one for one in ids if one not in pmids)
+        state = await self._posted(found[:limit]) if found else None
+        return Begun(query=f"{name} of {', '.join(pmids)}", found=len(found), state=state)
 
     async def _posted(self, ids: Sequence[str]) -> PubMedState:
         form = {"db": "pubmed", "id": ",".join(ids)}
@@ -156,6 +175,26 @@ def _post(body: bytes, ids: Sequence[str]) -> PubMedState:
     return PubMedState(ids=tuple(ids), webenv=webenv, key=key)
 
 
+def _links(body: bytes, name: str) -> tuple[str, ...]:
+    reply = parsed(body)
+    sets = reply.get("linksets")
+    if reply.get("ERROR") or not isinstance(sets, list):
+        raise Unusable(said(str(reply.get("ERROR") or "no linksets")))
+    try:
+        ids = [
+            str(one)
+            for some in sets
+            for links in some.get("linksetdbs", ())
+            if links.get("linkname") == name
+            for one in links.get("links", ())
+        ]
+    except (AttributeError, TypeError):
+        raise Unusable("linksets of another form") from None
+    if not all(map(_ID.fullmatch, ids)):
+        raise Unusable("an id that is not a number")
+    return tuple(dict.fromkeys(ids))
+
+
 def _records(body: bytes, state: PubMedState) -> Page:
     got: set[str] = set()
     asked, rest = state.ids[:PAGE], state.ids[PAGE:]
@@ -186,20 +225,20 @@ def _texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
 
 
 def read_texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
-    """Return articles in JATS and the number of those that have more than an abstract; ``None``: none has.
+    """Return articles in JATS, and those of them that have more than an abstract; ``None``: none has.
 
     Raises:
         Unusable: the reply is cut short, is no JATS, or has an article that was not requested.
     """
-    whole = set()
+    whole: dict[str, None] = {}
     for item in _items(body, jats.read, jats.ROOTS):
         if not isinstance(item, Record):
             continue
         if item.passage.pmcid not in pmcids:
             raise Unusable("it has an article that was not requested")
-        if item.passage.section != ABSTRACT:
-            whole.add(item.passage.parent)
-    return Text(content=body, articles=len(whole)) if whole else None
+        if item.passage.section != ABSTRACT and item.passage.pmcid:
+            whole[item.passage.pmcid] = None
+    return Text(content=body, whole=tuple(whole)) if whole else None
 
 
 def _empty(body: bytes) -> bool:

@@ -103,17 +103,18 @@ class Wire:
         """Send a form, and return what is read of the reply; see :meth:`get`."""
         return await self._request(path, read, method="POST", data={**self._fixed, **form})
 
-    async def get(self, path: str, read: Callable[[bytes], T]) -> T:
+    async def get(self, path: str, read: Callable[[bytes], T], **form: str) -> T:
         """Return what is read of a reply.
 
         Args:
             path: below the base address.
             read: reads the body, in a thread; raises :class:`Unusable` if another attempt may bring a better one.
+            form: parameters, which stand in the address.
 
         Raises:
             FetchFailed: no attempt brought a usable reply, or the service refused; ``status`` says how.
         """
-        return await self._request(path, read, method="GET", params=self._fixed)
+        return await self._request(path, read, method="GET", params={**self._fixed, **form})
 
     async def _request(self, path: str, read: Callable[[bytes], T], **request: Any) -> T:
         retrying = AsyncRetrying(

@@ -36,7 +36,8 @@ MOST_ROWS = 10_000_000
 NAMED = 10_000
 #: columns that a row's marks are derived from
 MARKED = (
-    "id", "parent", "retracted", "concern", "flags", "own_retracted", "own_concern", *_COLUMNS.values(),
+    "id", "parent", "retracted", "concern", "flags", "own_retracted", "own_concern", "publication_types",
+    *_COLUMNS.values(),
 )  # fmt: skip
 _NOTHING: frozenset[Flag] = frozenset()
 
@@ -294,7 +295,17 @@ def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[str, Righ
     for row in rows:
         numbers = {name: row[name] for name in _COLUMNS.values()}
         own = {"retracted": row["own_retracted"], "concern": row["own_concern"]}
-        flags = known.flags(Passage(id=row["id"], text="", parent=row["parent"], **numbers, **own))
+        types = tuple(row["publication_types"] or ())
+        flags = known.flags(
+            Passage(
+                id=row["id"],
+                text="",
+                parent=row["parent"],
+                publication_types=types,
+                **numbers,
+                **own,
+            )
+        )
         if flags != read_flags(row["flags"]):
             kinds = {flag.kind for flag in flags}
             now = (FlagKind.RETRACTION in kinds, FlagKind.CONCERN in kinds)

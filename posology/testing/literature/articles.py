@@ -6,7 +6,7 @@ core results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -34,6 +34,12 @@ class Article:
     retracted_by: str | None = None
     #: PMID of its erratum; ``None``: none
     corrected_by: str | None = None
+    #: PMIDs of articles that it cites
+    cites: tuple[str, ...] = ()
+    #: address of a free copy that Unpaywall knows; ``None``: none
+    copy_at: str | None = None
+    #: whether PubMed Central sends its full text, as Europe PMC does
+    in_pmc: bool = True
 
     def matches(self, words: list[str]) -> bool:
         """Return whether the title and abstract hold all words."""
@@ -63,6 +69,7 @@ def _pubmed(article: Article) -> str:
         if pmid
     )
     ids = f'<ArticleId IdType="pubmed">{article.pmid}</ArticleId>'
+    ids += f'<ArticleId IdType="doi">10.9999/stub.{article.pmid}</ArticleId>'
     if article.pmcid:
         ids += f'<ArticleId IdType="pmc">{article.pmcid}</ArticleId>'
     return (
@@ -79,7 +86,8 @@ def _pubmed(article: Article) -> str:
 
 def pmc_set(articles: list[Article]) -> str:
     """Return a ``pmc-articleset``; an article that is not open comes without its body."""
-    return f"<pmc-articleset>{''.join(map(jats, articles))}</pmc-articleset>"
+    shown = (one if one.in_pmc else replace(one, body=()) for one in articles)
+    return f"<pmc-articleset>{''.join(map(jats, shown))}</pmc-articleset>"
 
 
 def jats(article: Article) -> str:
@@ -164,6 +172,8 @@ ARTICLES: tuple[Article, ...] = (
         title="Clopidogrel or aspirin after minor stroke",
         abstract="Clopidogrel with aspirin lowered the rate of new stroke within 90 days more than aspirin alone.",
         corrected_by="90000008",
+        cites=("90000001", "90000002"),
+        copy_at="https://repository.example/stub/90000004.pdf",
     ),
     Article(pmid="90000005", title="Aspirin for stroke: a comment", abstract=None),
     Article(

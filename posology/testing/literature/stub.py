@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx2
 
@@ -23,6 +23,7 @@ from posology.testing.literature.articles import (
     pmc_set,
     pubmed_set,
 )
+from posology.testing.literature.studies import STUDIES
 
 #: what becomes of a request instead of its reply: statuses, a body that ends early, an error within a 200, a list that the
 #: history server has forgotten, and another host
@@ -55,10 +56,11 @@ class Reply:
 
 
 class LiteratureStub:
-    """E-utilities below ``/eutils/`` and Europe PMC below ``/europepmc/``.
+    """E-utilities below ``/eutils/``, Europe PMC below ``/europepmc/``, and beside them ClinicalTrials.gov and Unpaywall.
 
     Args:
         articles: what it holds.
+        studies: study records of ClinicalTrials.gov.
         faults: by the number of the request, from 1.
         per_second: requests within one second; more are refused with 429. An API key allows ten. ``None``: any number.
         clock: seconds, growing.
@@ -69,12 +71,16 @@ class LiteratureStub:
         self,
         articles: Sequence[Article] = ARTICLES,
         *,
+        studies: Sequence[Mapping[str, Any]] = STUDIES,
         faults: Mapping[int, Fault] | None = None,
         per_second: int | None = 3,
         clock: Callable[[], float] = time.monotonic,
         reached: Callable[[str, Mapping[str, str]], None] = lambda _path, _form: None,
     ) -> None:
         self._articles = {one.pmid: one for one in articles}
+        self._studies = {
+            one["protocolSection"]["identificationModule"]["nctId"]: one for one in studies
+        }
         self._faults = dict(faults or {})
         self._per_second = per_second
         self._clock = clock
@@ -186,6 +192,12 @@ class LiteratureStub:
     def _answer(self, path: str, form: Mapping[str, str]) -> Reply:
         name = path.rstrip("/").rpartition("/")[2]
         match name:
+            case _ if "/unpaywall/" in path:
+                return self._unpaywall(path.partition("/unpaywall/")[2])
+            case "studies":
+                return self._listed(form)
+            case "elink.fcgi":
+                return self._elink(form)
             case "esearch.fcgi":
                 return self._esearch(form)
             case "epost.fcgi":
@@ -203,6 +215,8 @@ class LiteratureStub:
         return Reply(status=404, headers=_JSON, body=b'{"error": "no such path"}')
 
     def _found(self, query: str) -> list[str]:
+        if cited := re.findall(r"CITES:(\d+)_MED", query):
+            return [one.pmid for one in self._articles.values() if set(cited) & set(one.cites)]
         if ids := re.findall(r"EXT_ID:(\d+)", query):
             return [one for one in ids if one in self._articles]
         words = [w for w in map(str.lower, _WORDS.findall(query)) if w not in _OPERATORS]
@@ -225,6 +239,51 @@ class LiteratureStub:
             result["errorlist"] = {"phrasesnotfound": [form.get("term", "")], "fieldsnotfound": []}
             result["warninglist"] = {"phrasesignored": [], "outputmessages": ["No items found."]}
         return _json({"header": {"type": "esearch", "version": "0.3"}, "esearchresult": result})
+
+    def _elink(self, form: Mapping[str, str]) -> Reply:
+        ids, name = form["id"].split(","), form["linkname"]
+        linked = [
+            one.pmid
+            for one in self._articles.values()
+            if (set(ids) & {one.pmid, *one.cites} if name == "pubmed_pubmed_citedin" else ids)
+        ]
+        if name == "pubmed_pubmed_citedin":
+            linked = [one for one in linked if one not in ids]
+        found = [{"dbto": "pubmed", "linkname": name, "links": linked}] if linked else []
+        sets = {"dbfrom": "pubmed", "ids": ids, **({"linksetdbs": found} if found else {})}
+        return _json({"header": {"type": "elink", "version": "0.3"}, "linksets": [sets]})
+
+    def _listed(self, form: Mapping[str, str]) -> Reply:
+        if ids := form.get("filter.ids"):
+            studies = [self._studies[one] for one in ids.split(",") if one in self._studies]
+        else:
+            words = [w for w in map(str.lower, _WORDS.findall(form["query.term"])) if w != "and"]
+            studies = [
+                one
+                for one in self._studies.values()
+                if words and all(word in json.dumps(one).lower() for word in words)
+            ]
+        start, size = int(form.get("pageToken", "0")), int(form.get("pageSize", "10"))
+        page: dict[str, Any] = {"studies": studies[start : start + size]}
+        if form.get("countTotal") == "true":
+            page = {"totalCount": len(studies), **page}
+        if start + size < len(studies):
+            page["nextPageToken"] = str(start + size)
+        return _json(page)
+
+    def _unpaywall(self, doi: str) -> Reply:
+        doi = unquote(doi)
+        known = {f"10.9999/stub.{one.pmid}": one for one in self._articles.values()}
+        if doi not in known:
+            return Reply(
+                status=404, headers=_JSON, body=b'{"HTTP_status_code": 404, "error": true}'
+            )
+        copy = known[doi].copy_at
+        place = {"host_type": "repository", "license": "cc-by", "version": "acceptedVersion"}
+        best = {**place, "url": copy, "url_for_pdf": copy, "url_for_landing_page": None}
+        return _json(
+            {"doi": doi, "is_oa": copy is not None, "best_oa_location": best if copy else None}
+        )
 
     def _epost(self, form: Mapping[str, str]) -> Reply:
         env = self._remember(form.get("id", "").split(","))

@@ -13,7 +13,7 @@ _KINDS = [kind for kind in KINDS if kind.name in MANY]
 
 def test_every_format_with_many_records_has_five_to_try() -> None:
     assert {kind.name for kind in KINDS} - set(MANY) == {
-        "jats archive", "html", "word", "text", "pdf", "zotero",
+        "clinicaltrials", "jats archive", "html", "word", "text", "pdf", "zotero",
     }  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,20 @@ import pytest
 
 from posology.corpus.files import read
 from posology.corpus.items import Notice, Record
-from posology.corpus.live.europepmc import EuropePMC
+from posology.corpus.live.clinicaltrials import ClinicalTrials
+from posology.corpus.live.europepmc import EuropePMC, as_row
 from posology.corpus.live.fetch import FILES, fetch, fetched
-from posology.corpus.live.forms import Asked, Journal, Service
+from posology.corpus.live.forms import Asked, Journal, Service, Wanted
 from posology.corpus.live.pace import ProcessPace
 from posology.corpus.live.pubmed import PubMed
 from posology.corpus.live.question import queries
+from posology.corpus.live.texts import Archive, Found, TextPlace, Unpaywall
 from posology.corpus.live.wire import ATTEMPTS, Wire
 from posology.errors import BadRecord, ConfigurationError, FetchFailed
 from posology.published.ingests import FetchOutput
-from posology.testing.literature.articles import many
+from posology.testing.literature.articles import ARTICLES, many
 from posology.testing.literature.stub import LiteratureStub
+from posology.testing.literature.studies import study
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
@@ -68,10 +72,25 @@ class Fetches:
         self, stub: LiteratureStub, asked: Asked | str, to: str = "f", **more: Any
     ) -> FetchOutput:
         wire = _wire(stub, self.clock, self.name)
-        service: Service = PubMed(wire) if self.name == "pubmed" else EuropePMC(wire)
+        kinds: dict[str, Callable[[Wire], Service]] = {
+            "pubmed": PubMed,
+            "europepmc": EuropePMC,
+            "clinicaltrials": ClinicalTrials,
+        }
         if isinstance(asked, str):
             asked = _asked(self.name, asked)
-        return await fetch(asked, service, self.folder / to, **more)
+        places = self.places(stub) if asked.full_text else ()
+        return await fetch(asked, kinds[self.name](wire), self.folder / to, places=places, **more)
+
+    def places(self, stub: LiteratureStub, *, email: bool = True) -> tuple[TextPlace, ...]:
+        def to(name: str) -> Wire:
+            return _wire(stub, self.clock, name)
+
+        return (
+            Archive("pmc", PubMed(to("pubmed")), closed="no text"),
+            Archive("europepmc", EuropePMC(to("europepmc")), closed="no open text"),
+            Unpaywall(to("unpaywall") if email else None),
+        )
 
     def passages(self) -> dict[str, Record]:
         return {
@@ -197,12 +216,167 @@ async def test_an_interrupted_fetch_resumes_without_what_is_there(fetches: Fetch
     assert whole.sha256 == found.sha256
 
 
-async def test_open_full_texts_come_and_others_do_not(fetches: Fetches) -> None:
+async def test_open_full_texts_come_and_others_say_why(fetches: Fetches) -> None:
     asked = _asked(fetches.name, "aspirin AND stroke", full_text=True)
     found = await fetches(fetches.stub(), asked)
-    assert found.full_texts == 1
+    assert (found.full_texts, found.text_places, found.without_text) == (1, {"pmc": 1}, 3)
     texts = [one.passage.text for one in fetches.passages().values()]
     assert any("96 of 1,200" in text for text in texts)
+    why = {one.record: one for one in found.texts_missing}
+    assert why["pmid:90000002"].why == {
+        "pmc": "no text",
+        "europepmc": "no open text",
+        "unpaywall": "no free copy is known",
+    }
+    assert why["pmid:90000003"].why["pmc"] == "it is not in PubMed Central"
+    copied = why["pmid:90000004"]
+    assert copied.copy_at == "https://repository.example/stub/90000004.pdf"
+    assert copied.why["unpaywall"] == "a copy elsewhere is not fetched (acceptedVersion, cc-by)"
+    assert not any("repository" in one.path for one in fetches.stub().seen)
+
+
+async def test_the_next_place_is_asked_for_what_one_lacks(pubmed: Fetches) -> None:
+    articles = [replace(one, in_pmc=False) for one in ARTICLES]
+    stub = pubmed.stub(articles)
+    found = await pubmed(stub, _asked("pubmed", "aspirin AND stroke", full_text=True))
+    assert found.text_places == {"europepmc": 1}
+    # not of one that has come already
+    assert "10.9999%2Fstub.90000001" not in stub.paths()
+    assert any("96 of 1,200" in one.passage.text for one in pubmed.passages().values())
+
+
+async def test_a_place_that_is_down_is_a_reason_and_its_own_service_is_not(
+    pubmed: Fetches,
+) -> None:
+    stub = pubmed.stub()
+
+    class Down:
+        name, at_once, asked = "europepmc", 1, 0
+
+        async def find(self, wanted: Sequence[Wanted]) -> Found:
+            self.asked += 1
+            raise FetchFailed("europepmc gave no usable reply", service="europepmc")
+
+    down, asked = Down(), _asked("pubmed", "aspirin AND stroke", full_text=True)
+    places = (pubmed.places(stub)[0], down)
+    service = PubMed(_wire(stub, pubmed.clock, "pubmed"))
+    found = await fetch(asked, service, pubmed.folder / "f", places=places)
+    assert down.asked == 1
+    assert [one.why["europepmc"] for one in found.texts_missing] == [
+        "europepmc gave no usable reply"
+    ] * 3
+    down.name = "pmc"
+    with pytest.raises(FetchFailed, match="no usable reply"):
+        await fetch(asked, service, pubmed.folder / "g", places=(down,))
+    # and is completed when it replies
+    whole = await fetch(asked, service, pubmed.folder / "g", places=pubmed.places(stub))
+    assert whole.full_texts == 1
+
+
+async def test_unpaywall_needs_an_address_and_knows_not_every_doi(pubmed: Fetches) -> None:
+    stub = pubmed.stub()
+    wanted = [Wanted(record="a", pmcid=None, doi="10.1/a/b")]
+    (*_, silent) = pubmed.places(stub, email=False)
+    assert "POSOLOGY_EMAIL" in (await silent.find(wanted)).why["a"]
+    assert stub.seen == []
+    (*_, place) = pubmed.places(stub)
+    assert (await place.find(wanted)).why == {"a": "it does not know the DOI"}
+    none = [Wanted(record="a", pmcid=None, doi=None)]
+    assert (await place.find(none)).why == {"a": "it has no DOI"}
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "https://x/ y", "javascript:1", 5, None])
+async def test_an_address_that_is_none_is_not_shown(address: object) -> None:
+    body = {"best_oa_location": {"url": address, "url_for_pdf": None}}
+    wire = Wire(
+        "unpaywall",
+        "http://literature.test",
+        pace=ProcessPace(1_000),
+        fixed={"email": "a@example.org"},
+        transport=httpx2.MockTransport(lambda _: httpx2.Response(200, json=body)),
+    )
+    found = await Unpaywall(wire).find([Wanted(record="a", pmcid=None, doi="10.1/a")])
+    assert found.copies == {}
+
+
+@pytest.mark.parametrize("links", ["related", "cited_by"])
+async def test_linked_articles_are_fetched_in_place_of_the_given_ones(
+    pubmed: Fetches, links: Any
+) -> None:
+    stub = pubmed.stub()
+    found = await pubmed(stub, Asked(service="pubmed", pmids=("90000001",), links=links, limit=3))
+    name = "pubmed_pubmed" if links == "related" else "pubmed_pubmed_citedin"
+    assert found.query == f"{name} of 90000001"
+    expected = ["90000002", "90000003", "90000004"] if links == "related" else ["90000004"]
+    assert set(pubmed.passages()) == {f"pmid:{one}" for one in expected}
+    assert found.records == len(expected)
+
+
+async def test_europe_pmc_searches_for_citing_articles(tmp_path: Path) -> None:
+    fetches = Fetches("europepmc", tmp_path)
+    asked = Asked(service="europepmc", pmids=("90000001",), links="cited_by", limit=9)
+    found = await fetches(fetches.stub(), asked)
+    assert found.query == "CITES:90000001_MED"
+    assert set(fetches.passages()) == {"pmid:90000004"}
+
+
+async def test_articles_that_nothing_cites_bring_nothing(pubmed: Fetches) -> None:
+    asked = Asked(service="pubmed", pmids=("90000006",), links="cited_by", limit=9)
+    found = await pubmed(pubmed.stub(), asked)
+    assert (found.found, found.records, found.files) == (0, 0, ())
+
+
+async def test_studies_come_by_their_numbers_or_a_query(tmp_path: Path) -> None:
+    fetches = Fetches("clinicaltrials", tmp_path)
+    numbers = ("NCT90000001", "NCT99999999", "NCT90000002")
+    found = await fetches(fetches.stub(), Asked(service="clinicaltrials", trials=numbers, limit=9))
+    assert (found.query, found.records, found.missing) == (None, 2, ("NCT99999999",))
+    parents = {one.passage.parent for one in fetches.passages().values()}
+    assert parents == {"nct:NCT90000001", "nct:NCT90000002"}
+    searched = await fetches(fetches.stub(), "children AND gout", "q")
+    assert (searched.found, searched.records, searched.query) == (1, 1, "children AND gout")
+
+
+async def test_pages_of_studies_follow_their_tokens(tmp_path: Path) -> None:
+    fetches = Fetches("clinicaltrials", tmp_path)
+    studies = [study(f"NCT{n:08}", f"Saltine {n}") for n in range(1, 121)]
+    stub = fetches.stub(studies=studies)
+    found = await fetches(stub, _asked("clinicaltrials", "saltine", limit=110))
+    assert (found.found, found.records) == (120, 110)
+    assert [one.form.get("pageToken") for one in stub.seen[1:]] == [None, "50", "100"]
+    given = Asked(
+        service="clinicaltrials", limit=200, trials=tuple(f"NCT{n:08}" for n in range(61, 131))
+    )
+    named = await fetches(stub, given, "named")
+    assert (named.records, len(named.missing)) == (60, 10)
+
+
+async def test_a_study_that_was_not_asked_for_is_refused(tmp_path: Path) -> None:
+    other = {"studies": [study("NCT90000007", "Other")]}
+    wire = Wire(
+        "clinicaltrials",
+        "http://literature.test",
+        pace=ProcessPace(1_000),
+        fixed={},
+        transport=httpx2.MockTransport(lambda _: httpx2.Response(200, json=other)),
+        sleep=Time().sleep,
+    )
+    asked = Asked(service="clinicaltrials", trials=("NCT90000001",), limit=1)
+    with pytest.raises(FetchFailed, match="was not requested"):
+        await fetch(asked, ClinicalTrials(wire), tmp_path / "f")
+
+
+@pytest.mark.parametrize("kind", ["preprint-withdrawal", "Preprint-removal"])
+def test_a_withdrawn_preprint_is_retracted(kind: str) -> None:
+    result = {
+        "id": "PPR1",
+        "source": "PPR",
+        "title": "Salt",
+        "pubTypeList": {"pubType": ["Preprint", kind]},
+    }
+    row = as_row(result)
+    assert row is not None
+    assert row["retracted"]
 
 
 @pytest.mark.parametrize(

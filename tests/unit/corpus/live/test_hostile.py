@@ -12,8 +12,9 @@ import pytest
 
 from posology.corpus.live.europepmc import EuropePMC
 from posology.corpus.live.fetch import FILES, fetch
-from posology.corpus.live.forms import Asked, Service
+from posology.corpus.live.forms import Asked, TextService
 from posology.corpus.live.pubmed import PubMed
+from posology.corpus.live.texts import Archive
 from posology.corpus.live.wire import Wire, said
 from posology.errors import FetchFailed
 from tests.support.growth import MOST, growth
@@ -64,7 +65,9 @@ async def test_an_identifier_that_is_an_address_calls_nobody(tmp_path: Path, pmc
         return epmc(ROW | {"pmcid": pmcid})
 
     service = EuropePMC(wire("europepmc", reply))
-    found = await fetch(asked("europepmc", queries=("salt",), full_text=True), service, tmp_path)
+    place = Archive("europepmc", service, closed="no text")
+    wanted = asked("europepmc", queries=("salt",), full_text=True)
+    found = await fetch(wanted, service, tmp_path, places=(place,))
     assert (found.records, found.full_texts) == (1, 0)
     assert set(seen) == {"http://literature.test/api/searchPOST"}
     # nor one that another part of the program passes on
@@ -125,14 +128,16 @@ async def test_of_given_ids_no_other_is_taken_from_europe_pmc(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("opened", [PubMed, EuropePMC])
-async def test_no_full_text_of_another_article_is_taken(opened: Callable[[Wire], Service]) -> None:
+async def test_no_full_text_of_another_article_is_taken(
+    opened: Callable[[Wire], TextService],
+) -> None:
     text = article_set(jats(ids={"pmc": "PMC7"}))
     service = opened(wire("x", lambda _: httpx2.Response(200, content=text)))
     with pytest.raises(FetchFailed, match="not requested"):
         await service.texts(["PMC1"])
     found = await service.texts(["PMC7"])
     assert found is not None
-    assert found.articles == 1
+    assert found.whole == ("PMC7",)
 
 
 async def test_a_reply_that_drips_is_given_up() -> None:
