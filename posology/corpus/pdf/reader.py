@@ -59,6 +59,7 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
         text="",
         title=title or file_title(path, *SUFFIXES),
         source="pdf",
+        unread_pages=len(read.unread),
         retracted=says_retracted(title),
     )
     yield from parts(pack(_pieces(found, known, set(read.scanned))), of=article)
@@ -99,12 +100,12 @@ def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs]:
     contents = glyphs(path, Scans(path) if ocr else None)
     pages: list[list[Line]] = []
     with closing(contents.pages) as words:
-        for number, some in enumerate(without_numbers(page or [] for page in words), start=1):
+        for number, some in enumerate(without_numbers(words), start=1):
             pages.append(lines(some, number))
     if not contents.wrong and not any(pages):
         raise Unreadable("has no text, and OCR finds none" if ocr else f"has no text: {_OCR}")
-    if contents.unread:
-        first, *more = contents.unread
+    if contents.pictures:
+        first, *more = contents.pictures
         which = f"page {first} and {len(more):,} more are" if more else f"page {first} is"
         reason = f"{which} a picture without text, not read: {_OCR}"
         contents.wrong.append(Wrong(reason=reason, record=f"page {first}"))

@@ -61,6 +61,7 @@ PASSAGES = st.builds(
     section=st.none() | WORDS,
     authors=st.lists(WORDS, max_size=3).map(tuple),
     pages=st.none() | st.just(Pages(numbers=(2, 3, 2), starts=(0, 1, 7))),
+    unread_pages=st.none() | st.integers(0, 5_000),
 )
 
 
