@@ -207,8 +207,8 @@ def test_a_cell_without_a_value_says_that_pages_were_not_read(
     pages = [None, Image.new("L", (8, 8), 200)]
     (tmp_path / "p.pdf").write_bytes(pictured(pages, texts=["Salt was given to two adults."]))
     with answering(silent) as stub:
-        done = cli("p.pdf", "--model", MODEL, "-o", "t.csv", "--json", stub=stub)
-    out = published(done, done.exit_code)
+        out = published(cli("p.pdf", "--model", MODEL, "-o", "t.csv", "--json", stub=stub), 1)
+        done = cli("p.pdf", "--model", MODEL, "-o", "t.csv", stub=stub)
     (row,) = out.rows
     assert row.unread_pages == 1
     unread = "not reported on the pages that were read"

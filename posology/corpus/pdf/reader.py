@@ -51,7 +51,7 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
     yield from read.wrong
     pages = without_heads(pages)
     body = body_size(line for page in pages for line in page)
-    title, found = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
+    title, content = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
     known: Counter[str] = Counter()
     learn((line.text for page in pages for line in page), known)
     article = Passage(
@@ -62,7 +62,7 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
         unread_pages=len(read.unread),
         retracted=says_retracted(title),
     )
-    yield from parts(pack(_pieces(found, known, set(read.scanned))), of=article)
+    yield from parts(pack(_pieces(content, known, set(read.scanned))), of=article)
 
 
 def require() -> None:

@@ -88,8 +88,7 @@ class TableRowOutput(Published):
     error: str | None
     """Why the document was not read; null: it was."""
     unread_pages: int | None = None
-    """Pages of its file of which nothing was read, such as scans without OCR; null: unknown, as of all formats but PDF and
-    indices of earlier versions."""
+    """Pages of its file of which nothing was read, e.g. scans without OCR; null: unknown, as of all formats but PDF."""
     cells: tuple[TableCell, ...]
     """One for each field, in their order."""
 
