@@ -16,6 +16,7 @@ from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.corpus.folders import check, expand, lacking
+from posology.corpus.pdf.scans import available
 from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import BadFile, ConfigurationError, InputError
 from posology.index.build.report import IngestReport
@@ -32,7 +33,7 @@ _COMPLETE = "complete"
 #: file with what of its files could not be read, a JSON array of sentences
 _UNREAD = "unread.json"
 #: version of the readers; raise it when one reads the same file otherwise
-_READERS = 3
+_READERS = 4
 #: unread files that a sentence names
 _NAMED = 20
 
@@ -130,7 +131,14 @@ def _key(paths: Sequence[Path], settings: Settings, columns: Columns) -> str:
     """Return a digest of the files' names and content, and of all that decides how they are indexed."""
     # another release may read more of the same files
     release = (FORMAT, SPLITTER, _READERS, __version__)
-    recipe = (*release, settings.embedder, settings.self_information, settings.token_codes)
+    # with its packages scanned pages are read
+    recipe = (
+        *release,
+        available(),
+        settings.embedder,
+        settings.self_information,
+        settings.token_codes,
+    )
     digest = hashlib.sha256(repr((*recipe, columns.identity)).encode())
     for file in expand(paths):
         if isinstance(file, BadFile):

@@ -271,13 +271,17 @@ def standings(passages: Iterable[Source]) -> tuple[str, ...]:
 
 
 def unread(passages: Iterable[Passage]) -> tuple[str, ...]:
-    """Return a remark on the passages of which something could not be read; none if all were read whole."""
-    partly = [one.id for one in passages if UNREADABLE in one.text]
-    if not partly:
-        return ()
-    return (
-        f"Parts of these passages could not be read from their files: {', '.join(partly)}. Sentences with {UNREADABLE} are not quoted.",
-    )
+    """Return remarks on the passages, and on their documents, of which something could not be read; none if all were read whole."""
+    found = list(passages)
+    remarks = []
+    if partly := [one.id for one in found if UNREADABLE in one.text]:
+        remarks.append(
+            f"Parts of these passages could not be read from their files: {', '.join(partly)}. Sentences with {UNREADABLE} are not quoted."
+        )
+    if missing := {one.parent or one.id: one.unread_pages for one in found if one.unread_pages}:
+        counts = ", ".join(f"{count:,} of {name}" for name, count in missing.items())
+        remarks.append(f"Pages that could not be read: {counts}. This answer lacks what they say.")
+    return tuple(remarks)
 
 
 def context(citation: Citation, sentences: Sequence[Sentence]) -> tuple[int, int]:

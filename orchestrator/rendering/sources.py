@@ -151,8 +151,13 @@ def pages(of: Source | Evidence | QuoteCheck) -> str:
     return f"{where}, read by OCR" if of.ocr else where
 
 
+def unread(count: int | None) -> str:
+    """Return the number of a file's pages that were not read, ``2 of its pages not read``; empty: none, or unknown."""
+    return f"{count:,} of its pages not read" if count else ""
+
+
 def facts(source: Source, *, paged: bool = True) -> str:
-    """Return authors, journal, year, identifier, publication types, section and pages, as far as known.
+    """Return authors, journal, year, identifier, publication types, section, pages and unread pages, as far as known.
 
     Args:
         source: the passage.
@@ -165,6 +170,7 @@ def facts(source: Source, *, paged: bool = True) -> str:
         *source.publication_types,
         source.section or "",
         pages(source) if paged else "",
+        unread(source.unread_pages),
     ]
     return ", ".join(filter(None, known))
 

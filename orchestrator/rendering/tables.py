@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from orchestrator.rendering.evidence import Cell, Row, table
 from orchestrator.rendering.kinds import Format
-from orchestrator.rendering.words import safe
+from orchestrator.rendering.words import plural, safe
 from posology.errors import ConfigurationError
 from posology.published.tables.forms import TableOutput, TableQuote, TableRowOutput
 
@@ -18,6 +18,8 @@ from posology.published.tables.forms import TableOutput, TableQuote, TableRowOut
 QUOTES = ("document", "field", "value", "quote", "passage", "section", "page", "start", "end", "support", "confidence")  # fmt: skip
 #: stand for a value that a document does not report, and for all of one that was not read
 NOT_REPORTED, NOT_READ = "not reported", "not read"
+#: stands for a value that a document does not report, of whose pages some were not read
+NOT_ON_READ_PAGES = f"{NOT_REPORTED} on the pages that were read"
 #: most characters of a workbook's cell
 _LONGEST = 32_767
 
@@ -97,7 +99,9 @@ def _quoted(
 def _rows(out: TableOutput, *, quotes: bool = False) -> Iterator[Row]:
     screened = any(row.decision for row in out.rows)
     for row in out.rows:
-        none = NOT_REPORTED if row.error is None else NOT_READ
+        none = NOT_ON_READ_PAGES if row.unread_pages else NOT_REPORTED
+        if row.error is not None:
+            none = NOT_READ
         cells: list[Cell] = [row.document, row.title]
         if screened:
             cells += [row.decision, "; ".join(row.reasons)]
@@ -111,12 +115,14 @@ def _rows(out: TableOutput, *, quotes: bool = False) -> Iterator[Row]:
 
 
 def _remarks(row: TableRowOutput) -> Iterator[str]:
-    """Yield what a reader of a row must know: a retraction, a failure, and values that were refused."""
+    """Yield what a reader of a row must know: a retraction, a failure, unread pages, and values that were refused."""
     if row.retracted:
         yield "RETRACTED"
     if row.error is not None:
         yield f"not read: {row.error}"
         return
+    if row.unread_pages:
+        yield f"{plural(row.unread_pages, 'page')} not read"
     for cell in row.cells:
         if cell.value is None and cell.refused is not None:
             yield f"{cell.field}: {cell.reason}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
+from orchestrator.rendering.tables import NOT_ON_READ_PAGES
 from posology.published.tables.forms import (
     OtherValue,
     TableCell,
@@ -16,7 +17,7 @@ from posology.published.tables.forms import (
 )
 from posology.types import Citation, Passage
 from posology.types.tables import Document
-from strategies.tables.cells import Cell, TableRow
+from strategies.tables.cells import Cell, Gap, TableRow
 from strategies.tables.reading import Reading
 
 
@@ -56,6 +57,7 @@ def row_output(
         decision=row.decision,
         reasons=row.reasons,
         error=error,
+        unread_pages=row.document.unread_pages,
         cells=tuple(_cell(one, row.document) for one in row.cells),
     )
 
@@ -64,7 +66,7 @@ def _cell(cell: Cell, document: Document) -> TableCell:
     return TableCell(
         field=cell.field.name,
         value=cell.value,
-        reason=None if cell.gap is None else cell.gap.value,
+        reason=_reason(cell, document),
         refused=cell.refused,
         confidence=cell.confidence,
         backing=cell.backing,
@@ -75,6 +77,12 @@ def _cell(cell: Cell, document: Document) -> TableCell:
             for one in cell.others
         ),
     )
+
+
+def _reason(cell: Cell, document: Document) -> str | None:
+    if cell.gap is Gap.NOT_REPORTED and document.unread_pages:
+        return NOT_ON_READ_PAGES
+    return None if cell.gap is None else cell.gap.value
 
 
 def _quotes(citations: Iterable[Citation], document: Document) -> tuple[TableQuote, ...]:

@@ -50,17 +50,17 @@ TABLE = "passages"
 STORED = (
     "id", "title", "document", "pmid", "journal", "year", "publication_types", "mesh",
     "retracted", "source", "concern", "doi", "pmcid", "published", "languages", "trials", "same_work",
-    "parent", "section", "authors", "pages", "flags", "vector", "starts", "ends", "sentence_vectors",
+    "parent", "section", "authors", "pages", "unread_pages", "flags", "vector", "starts", "ends", "sentence_vectors",
     "phrases", "tokens", "roles",
 )  # fmt: skip
 
 #: fields of a passage that are columns of the same name; lists are tuples there
 _AS_IS = (
     "pmid", "journal", "year", "publication_types", "mesh", "retracted", "source", "concern", "doi", "pmcid",
-    "published", "languages", "trials", "same_work", "parent", "section", "authors",
+    "published", "languages", "trials", "same_work", "parent", "section", "authors", "unread_pages",
 )  # fmt: skip
 #: columns that indices of earlier versions lack; there, these fields have their defaults
-ADDED = ("authors", "pages", "flags", "roles")
+ADDED = ("authors", "pages", "unread_pages", "flags", "roles")
 
 #: fields of a flag
 _FLAG = ("kind", "source", "by", "date")
@@ -195,6 +195,7 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("authors", strings),
         # see `Pages.flat`
         pa.field("pages", pa.list_(pa.int32())),
+        pa.field("unread_pages", pa.int32()),
         pa.field("flags", pa.list_(pa.struct([(name, pa.string()) for name in _FLAG]))),
         pa.field("vector", pa.list_(pa.float32(), meta.dim), nullable=False),
         pa.field("starts", pa.list_(pa.int32())),

@@ -93,6 +93,8 @@ class Source(Published):
     """Its last page; null: unknown."""
     ocr: bool = False
     """Whether OCR read any of it from a scanned page: letters and numbers may differ from what the page shows."""
+    unread_pages: int | None = None
+    """Pages of its file of which nothing was read, e.g. scans without OCR; null: unknown, as of all formats but PDF."""
     flags: tuple[Flag, ...] = ()
     """Statements about the article's standing, of every source. Empty: none is known, or the index is of an earlier
     version and `retracted` and `concern` say all."""

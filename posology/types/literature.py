@@ -114,6 +114,8 @@ class Passage:
     authors: tuple[str, ...] = ()
     #: where the pages of its file begin in :attr:`text`; ``None``: unknown, as of all formats but PDF
     pages: Pages | None = None
+    #: pages of its file that show something of which nothing was read; ``None``: unknown, as of all formats but PDF
+    unread_pages: int | None = None
     #: statements of all sources about the article's standing; set by the index, and no part of the record's content
     flags: tuple[Flag, ...] = ()
 

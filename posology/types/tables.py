@@ -81,3 +81,8 @@ class Document:
     def title(self) -> str:
         """Title of the article; empty: unknown."""
         return self.passages[0].title
+
+    @property
+    def unread_pages(self) -> int | None:
+        """Pages of its file of which nothing was read; ``None``: unknown."""
+        return self.passages[0].unread_pages

@@ -9,12 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app
 from orchestrator.ingest import cache
 from posology.errors import ReaderUnavailable
 from posology.index.sync.arrivals import files_of
+from tests.support.pdfs.scans import pictured
 
 QUESTION = "What was the starting dose of atenolol?"
 CLI = CliRunner()
@@ -119,6 +121,25 @@ def test_files_of_a_missing_package_do_not_stop_their_folder(
     nothing = CLI.invoke(app, ["ask", QUESTION, str(folder)])
     assert nothing.exit_code == 4
     assert "pip install 'posology[bibtex,pdf]'" in nothing.stderr
+
+
+def test_pages_that_were_not_read_are_said_until_ocr_can_read_them(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    (folder / "a.jsonl").unlink()
+    pages = [None, Image.new("L", (8, 8), 200), Image.new("L", (8, 8), 200)]
+    text = ["The starting dose of atenolol was 25 mg daily."]
+    (folder / "b.pdf").write_bytes(pictured(pages, texts=text))
+    asked = ["ask", QUESTION, str(folder)]
+    out = json.loads(CLI.invoke(app, [*asked, "--json"]).stdout)
+    assert [one["passage"]["unread_pages"] for one in out["evidence"]] == [2]
+    assert "Pages that could not be read: 2 of file:papers/b.pdf." in out["notes"][-1]
+    assert "2 of its pages not read" in CLI.invoke(app, asked).stdout
+    assert len(indices(tmp_path)) == 1
+    monkeypatch.setattr(cache, "available", lambda: True)
+    CLI.invoke(app, asked)
+    assert len(indices(tmp_path)) == 2
 
 
 def test_what_cannot_be_read_leaves_nothing(folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 import io
 import itertools
 import json
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from PIL import Image
 from typer.testing import Result
 
 from orchestrator.rendering import tables
@@ -28,6 +30,7 @@ from posology.types import Usage
 from tests.support.commands import Cli, command_line
 from tests.support.indices import write_rows
 from tests.support.paid_runs import MODEL, kill_when
+from tests.support.pdfs.scans import pictured
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 USED = Usage(input=400, output=60)
@@ -189,6 +192,31 @@ def test_a_value_without_a_standing_quote_is_never_shown(
     assert "999" not in written
     assert "a maker of drugs" not in written
     assert "n: the named sentences do not have its numbers, drugs or words" in written
+
+
+def silent(body: Any) -> str:
+    """Reports no value."""
+    reply = json.loads(echo(body))
+    return json.dumps({"cells": [cell | {"value": None} for cell in reply["cells"]]})
+
+
+def test_a_cell_without_a_value_says_that_pages_were_not_read(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    pages = [None, Image.new("L", (8, 8), 200)]
+    (tmp_path / "p.pdf").write_bytes(pictured(pages, texts=["Salt was given to two adults."]))
+    with answering(silent) as stub:
+        out = published(cli("p.pdf", "--model", MODEL, "-o", "t.csv", "--json", stub=stub), 1)
+        done = cli("p.pdf", "--model", MODEL, "-o", "t.csv", stub=stub)
+    (row,) = out.rows
+    assert row.unread_pages == 1
+    unread = "not reported on the pages that were read"
+    assert {cell.reason for cell in row.cells} == {unread}
+    assert f"{row.document}: 1 page not read" in done.stderr
+    (line,) = csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text(encoding="utf-8")))
+    assert {line[field.name] for field in out.fields} == {unread}
+    assert line["remarks"] == "1 page not read"
 
 
 def test_cells_are_no_formulas(cli: Cli, tmp_path: Path) -> None:

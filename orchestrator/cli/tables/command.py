@@ -211,12 +211,17 @@ def _estimate_lines(out: TableEstimate) -> Iterator[str]:
 
 
 def _report(out: TableOutput, output: Path) -> Iterator[str]:
-    from orchestrator.rendering.words import money
+    from orchestrator.rendering.words import money, plural
 
     yield from out.left_out[:LISTED]
     if len(out.left_out) > LISTED:
         yield f"… and {len(out.left_out) - LISTED:,} more records that cannot be read"
     yield from (f"{row.document}: not read: {row.error}" for row in out.rows if row.error)
+    yield from (
+        f"{row.document}: {plural(row.unread_pages, 'page')} not read"
+        for row in out.rows
+        if row.error is None and row.unread_pages
+    )
     if not out.rows:
         return
     cells = [cell for row in out.rows for cell in row.cells]

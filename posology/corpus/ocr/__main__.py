@@ -19,21 +19,34 @@ def main(path: str, memory: int, seconds: int) -> None:
     import pypdfium2
 
     from posology.corpus.ocr.models import Models
-    from posology.corpus.ocr.page import picture, reply
 
     limit(memory, seconds)
     models = Models()
     document = pypdfium2.PdfDocument(path)
     for line in sys.stdin:
         limit(memory, seconds)
-        try:
-            page = document[int(line) - 1]
-            shown = picture(page)
-            page.close()
-            said = reply(shown, models)
-        except (pypdfium2.PdfiumError, MemoryError) as error:
-            said = {"wrong": f"OCR cannot read it: {error}"}
-        _print(said)
+        _print(answer(document, int(line), models))
+
+
+def answer(document: Any, number: int, models: Any) -> dict[str, Any]:
+    """Return what is read of a page; its picture is gone before that of the next page is made.
+
+    Args:
+        document: of PDFium.
+        number: of the page, counted from 1.
+        models: see :class:`posology.corpus.ocr.models.Models`.
+    """
+    import pypdfium2
+
+    from posology.corpus.ocr.page import picture, reply
+
+    try:
+        page = document[number - 1]
+        shown = picture(page)
+        page.close()
+        return reply(shown, models)
+    except (pypdfium2.PdfiumError, MemoryError) as error:
+        return {"wrong": f"OCR cannot read it: {error}"}
 
 
 def limit(memory: int, seconds: int) -> None:

@@ -102,13 +102,16 @@ class Glyphs:
 
     #: of the file's own data, which is often wrong
     title: str
-    #: words of each page, in the order of its content; ``None``: the page cannot be read
-    pages: Generator[list[Word] | None, None, None]
+    #: words of each page, in the order of its content
+    pages: Generator[list[Word], None, None]
     #: unreadable pages, and what is not read of others, complete after the last page
     wrong: list[Wrong]
-    #: pages that OCR read, and those of pictures that nothing read, complete after the last page
+    #: pages that OCR read, complete after the last page
     scanned: list[int]
+    #: pages that show something of which nothing is read, complete after the last page
     unread: list[int]
+    #: those of them that are pictures, where there is no OCR
+    pictures: list[int]
 
 
 def glyphs(path: Path, scans: Scans | None = None) -> Glyphs:
@@ -136,8 +139,15 @@ def glyphs(path: Path, scans: Scans | None = None) -> Glyphs:
     wrong: list[Wrong] = []
     scanned: list[int] = []
     unread: list[int] = []
-    pages = _pages(replies, scans, wrong, scanned, unread)
-    return Glyphs(title=first["title"], pages=pages, wrong=wrong, scanned=scanned, unread=unread)
+    pictures: list[int] = []
+    return Glyphs(
+        title=first["title"],
+        pages=_pages(replies, scans, wrong, scanned, unread, pictures),
+        wrong=wrong,
+        scanned=scanned,
+        unread=unread,
+        pictures=pictures,
+    )
 
 
 def _pages(
@@ -146,46 +156,55 @@ def _pages(
     wrong: list[Wrong],
     scanned: list[int],
     unread: list[int],
-) -> Generator[list[Word] | None, None, None]:
+    pictures: list[int],
+) -> Generator[list[Word], None, None]:
     size = 0
     with closing(replies), closing(scans) if scans is not None else nullcontext():
         for number, reply in enumerate(replies, start=1):
             if "wrong" in reply:
                 wrong.append(Wrong(reason=reply["wrong"], record=f"page {number}"))
-                yield None
+                unread.append(number)
+                yield []
                 continue
             words = list(map(_word, reply["words"]))
             runs = [run.text for word in words for run in word.runs]
             length = sum(map(len, runs))
             unknown = sum(run.count(UNREADABLE) for run in runs)
-            if scans is not None and reply["drawn"] and (not runs or unknown > _ILLEGIBLE * length):
+            illegible = unknown > _ILLEGIBLE * length
+            if scans is not None and reply["drawn"] and (not runs or illegible):
                 seen = scans.read(number)
                 words = list(map(_word, seen.get("words", ())))
                 size += sum(len(word.main.text) + 1 for word in words)
-                if reason := _unsure(seen):
-                    wrong.append(Wrong(reason=reason, record=f"page {number}"))
-                if words:
+                reason = _unsure(seen)
+                # a picture on which OCR finds no words may have none
+                illegible = "wrong" in seen or (
+                    len(words) == seen["illegible"] and bool(words or runs)
+                )
+                if words and not illegible:
                     scanned.append(number)
-                yield words
-                continue
-            if reply["scanned"] and not runs:
-                unread.append(number)
-            size += length + len(runs)
+            else:
+                size += length + len(runs)
+                reason = _reasons(
+                    unknown, length, hidden=reply["hidden"], unlooked=reply["unlooked"]
+                )
+                if reply["scanned"] and not runs:
+                    pictures.append(number)
+                    unread.append(number)
             if size > MAX_CHARACTERS:
                 raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
-            if reasons := _reasons(
-                unknown, length, hidden=reply["hidden"], unlooked=reply["unlooked"]
-            ):
-                wrong.append(Wrong(reason="; ".join(reasons), record=f"page {number}"))
-            yield words if unknown <= _ILLEGIBLE * length else None
+            if reason:
+                wrong.append(Wrong(reason=reason, record=f"page {number}"))
+            if illegible:
+                unread.append(number)
+            yield [] if illegible else words
 
 
-def _unsure(seen: dict[str, Any]) -> str | None:
-    """Return what OCR did not read of a page; ``None``: it read all that it found."""
+def _unsure(seen: dict[str, Any]) -> str:
+    """Return what OCR did not read of a page; empty: it read all that it found."""
     if "wrong" in seen:
         return str(seen["wrong"])
     if not (unsure := seen["illegible"]):
-        return None
+        return ""
     some = "1 word" if unsure == 1 else f"{unsure:,} words"
     return (
         f"{some} of {len(seen['words']):,} that OCR cannot read for sure, {UNREADABLE} in the text: "
@@ -193,8 +212,8 @@ def _unsure(seen: dict[str, Any]) -> str | None:
     )
 
 
-def _reasons(unknown: int, length: int, *, hidden: int, unlooked: int) -> list[str]:
-    """Return what is not read of a page, or should not be.
+def _reasons(unknown: int, length: int, *, hidden: int, unlooked: int) -> str:
+    """Return what is not read of a page, or should not be; empty: all is as it should be.
 
     Args:
         unknown: number of characters without Unicode.
@@ -220,7 +239,7 @@ def _reasons(unknown: int, length: int, *, hidden: int, unlooked: int) -> list[s
         reasons.append(
             f"{some} in the color of paper or on a layer read as if shown: too many pages to draw"
         )
-    return reasons
+    return "; ".join(reasons)
 
 
 def _run(text: str, x0: float, x1: float, top: float, base: float, bottom: float, *of: Any) -> Run:

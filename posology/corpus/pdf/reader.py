@@ -51,7 +51,7 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
     yield from read.wrong
     pages = without_heads(pages)
     body = body_size(line for page in pages for line in page)
-    title, found = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
+    title, content = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
     known: Counter[str] = Counter()
     learn((line.text for page in pages for line in page), known)
     article = Passage(
@@ -59,9 +59,10 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
         text="",
         title=title or file_title(path, *SUFFIXES),
         source="pdf",
+        unread_pages=len(read.unread),
         retracted=says_retracted(title),
     )
-    yield from parts(pack(_pieces(found, known, set(read.scanned))), of=article)
+    yield from parts(pack(_pieces(content, known, set(read.scanned))), of=article)
 
 
 def require() -> None:
@@ -99,12 +100,12 @@ def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs]:
     contents = glyphs(path, Scans(path) if ocr else None)
     pages: list[list[Line]] = []
     with closing(contents.pages) as words:
-        for number, some in enumerate(without_numbers(page or [] for page in words), start=1):
+        for number, some in enumerate(without_numbers(words), start=1):
             pages.append(lines(some, number))
     if not contents.wrong and not any(pages):
         raise Unreadable("has no text, and OCR finds none" if ocr else f"has no text: {_OCR}")
-    if contents.unread:
-        first, *more = contents.unread
+    if contents.pictures:
+        first, *more = contents.pictures
         which = f"page {first} and {len(more):,} more are" if more else f"page {first} is"
         reason = f"{which} a picture without text, not read: {_OCR}"
         contents.wrong.append(Wrong(reason=reason, record=f"page {first}"))

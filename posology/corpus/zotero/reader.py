@@ -123,6 +123,7 @@ def _parts(file: Path, whole: Passage, notices: Iterable[Warned]) -> Iterator[Dr
                     title=whole.title or found.title,
                     section=found.section,
                     pages=found.pages,
+                    unread_pages=found.unread_pages,
                     retracted=whole.retracted or found.retracted,
                 )
             case BadRecord() | BadFile():

@@ -87,6 +87,8 @@ class TableRowOutput(Published):
     """Criteria that the decision rests on: those not met, or else those that are unclear."""
     error: str | None
     """Why the document was not read; null: it was."""
+    unread_pages: int | None = None
+    """Pages of its file of which nothing was read, e.g. scans without OCR; null: unknown, as of all formats but PDF."""
     cells: tuple[TableCell, ...]
     """One for each field, in their order."""
 

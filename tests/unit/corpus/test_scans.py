@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from posology.corpus import pdf
 from posology.corpus.items import Record
 from posology.corpus.pdf import process, scans
+from posology.corpus.pdf.numbering import WINDOW
 from posology.errors import BadFile, BadRecord
 from posology.types import UNREADABLE, Pages, Passage
 from tests.support.literature import pdf as make_pdf
-from tests.support.pdfs.scans import SCANS, compare
+from tests.support.pdfs.scans import SCANS, compare, pictured
 
 _OCR = pytest.mark.skipif(not scans.available(), reason="needs the extra ocr")
 #: shares of words and of numbers that are read right, at least; 0076-scans.md has what is measured
 FLOORS = {"Greek and units": (0.95, 0.97), "faint": (0.98, 0.96)}
 _FLOOR = (0.99, 0.98)
+#: of a long scan
+PAGES = 500
 
 
 def write(folder: Path, name: str) -> Path:
@@ -70,6 +77,7 @@ def test_without_the_packages_a_scan_is_named_with_what_to_install(
     assert "pip install 'posology[ocr]'" in unread.reason
     (passage,) = [item.passage for item in rest if isinstance(item, Record)]
     assert (passage.page, passage.last_page, passage.ocr) == (1, 1, False)
+    assert passage.unread_pages == 1
 
 
 def _program(folder: Path, text: str) -> Path:
@@ -97,7 +105,7 @@ def test_a_file_with_text_begins_no_ocr(tmp_path: Path, monkeypatch: pytest.Monk
     # the second page is blank
     path.write_bytes(make_pdf([["Salt helps."], []]))
     monkeypatch.setattr(scans.Scans, "_start", None)
-    assert [one.text for one in passages(path)] == ["Salt helps."]
+    assert [(one.text, one.unread_pages) for one in passages(path)] == [("Salt helps.", 0)]
 
 
 @pytest.mark.usefixtures("installed")
@@ -111,6 +119,17 @@ def test_words_that_are_not_sure_are_unknown_and_counted(
     assert bad.reason.startswith("1 word of 3 that OCR cannot read for sure")
     found = [item.passage for item in rest if isinstance(item, Record)]
     assert any(f"Give {UNREADABLE} daily." in one.text and one.ocr for one in found)
+    assert {one.unread_pages for one in found} == {0}
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(("words", "unread"), [((UNREADABLE, UNREADABLE), 1), ((), 0)])
+def test_a_page_of_which_no_word_is_sure_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], unread: int
+) -> None:
+    monkeypatch.setattr(scans, "_SCRIPT", _replying(tmp_path, *words))
+    (one,) = passages(write(tmp_path, "mixed"))
+    assert (one.last_page, one.unread_pages) == (1, unread)
 
 
 @pytest.mark.usefixtures("installed")
@@ -123,9 +142,68 @@ def test_a_page_at_which_ocr_stops_is_a_bad_record_and_so_are_those_after_three(
     said = [ocr.read(number)["wrong"] for number in range(1, 6)]
     assert [one.startswith("OCR stopped") for one in said] == [True, True, True, False, False]
     assert "3 pages" in said[-1]
-    bad, *_ = pdf.read(write(tmp_path, "mixed"))
+    bad, *rest = pdf.read(write(tmp_path, "mixed"))
     assert isinstance(bad, BadRecord)
     assert bad.record == "page 2"
+    assert [item.passage.unread_pages for item in rest if isinstance(item, Record)] == [1]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_long_scan_is_read_with_the_words_of_few_pages_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = 40
+    held: list[int] = []
+
+    class Stub:
+        """Reads the same words of each page, and counts those of pages before that are still there."""
+
+        def __init__(self, _: Path) -> None:
+            place = [
+                [0.0, 0, [["salt", 60 + 9 * i, 67 + 9 * i, 90, 100, 101]]] for i in range(words)
+            ]
+            self._reply = {"words": place, "illegible": 0}
+
+        def read(self, number: int) -> dict[str, Any]:
+            if number % 50 == 0:
+                there = sum(type(one) is process.Word for one in gc.get_objects())
+                held.append(there // words)
+            return self._reply
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("posology.corpus.pdf.reader.Scans", Stub)
+    path = tmp_path / "long.pdf"
+    path.write_bytes(pictured([Image.new("L", (8, 8), 200)] * PAGES))
+    assert passages(path)[-1].last_page == PAGES
+    assert len(held) == PAGES // 50
+    # those of the window at hand, and of the next while it is filled
+    assert max(held) <= 2 * WINDOW
+
+
+@_OCR
+def test_the_process_of_ocr_holds_the_picture_of_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pypdfium2
+
+    from posology.corpus.ocr import page as ocr
+    from posology.corpus.ocr.__main__ import answer
+
+    pictures: list[weakref.ref[Any]] = []
+    draw = ocr.picture
+
+    def drawn(page: Any) -> Any:
+        assert not any(one() is not None for one in pictures)
+        pictures.append(weakref.ref(shown := draw(page)))
+        return shown
+
+    monkeypatch.setattr(ocr, "picture", drawn)
+    monkeypatch.setattr(ocr, "reply", lambda *_: {"words": [], "illegible": 0})
+    with pypdfium2.PdfDocument.new() as document:
+        for _ in range(PAGES):
+            document.new_page(9, 9).close()
+        for number in range(1, PAGES + 1):
+            assert "wrong" not in answer(document, number, None)
+    assert len(pictures) == PAGES
 
 
 @pytest.mark.usefixtures("installed")

@@ -336,10 +336,10 @@ def test_an_index_without_pages_is_read_and_gets_them_when_it_is_written(
 ) -> None:
     index.upsert(make_rows([ASPIRIN]))
     # as the tables of before were
-    index.connection.open_table(TABLE).drop_columns(["pages"])
+    index.connection.open_table(TABLE).drop_columns(["pages", "unread_pages"])
     old = Index.open(index.uri)
     assert old.newest().fetch(["p:1"])[0].passage == ASPIRIN
-    paged = replace(STATIN, pages=Pages(numbers=(3, 4), starts=(0, 8)))
+    paged = replace(STATIN, pages=Pages(numbers=(3, 4), starts=(0, 8)), unread_pages=2)
     old.upsert(make_rows([paged]))
     found = Index.open(index.uri).newest().fetch(["p:1", "p:2"])
     assert [one.passage for one in found] == [ASPIRIN, paged]

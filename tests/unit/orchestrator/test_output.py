@@ -464,6 +464,34 @@ def test_passages_that_were_not_read_whole_are_named() -> None:
     assert "files: b." in remark
 
 
+def test_pages_that_were_not_read_are_counted_once_for_each_document() -> None:
+    def part(name: str, pages: int | None) -> Passage:
+        return Passage(id=f"{name}#1", parent=name, text="Salt helps.", unread_pages=pages)
+
+    some = [part("a", 2), replace(part("a", 2), id="a#2"), part("b", 0), part("c", None)]
+    (remark,) = unread(some)
+    assert remark.startswith("Pages that could not be read: 2 of a.")
+
+
+@pytest.mark.parametrize(
+    ("pages", "shown"),
+    [(2, "2 of its pages not read"), (1_200, "1,200 of its"), (0, ""), (None, "")],
+)
+def test_a_quote_says_how_many_pages_of_its_document_were_not_read(
+    pages: int | None, shown: str
+) -> None:
+    out = paged(3)
+    (item,) = out.evidence
+    of = item.passage.model_copy(update={"unread_pages": pages})
+    out = out.model_copy(update={"evidence": (item.model_copy(update={"passage": of}),)})
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    show_answer(console, out)
+    drawn = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    for text in (answer_as_text(out), answer_as_markdown(out), drawn):
+        assert ("not read" in text) is bool(shown)
+        assert shown in text
+
+
 @pytest.mark.parametrize(
     ("backing", "evidence", "failed", "words", "shown"),
     [
