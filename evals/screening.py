@@ -10,7 +10,7 @@ PATH is a folder or file of labels, in one of two forms:
   ``pmid`` (an address or digits) or ``id``.
 
 Records without a text of their own are those of the pool in ``--data``, with its vectors; records that it does not have are left out and counted.
-FILE is JSON, from topic to question. Topics with fewer than two relevant records are left out.
+FILE is JSON, from topic to question. Topics of which less than half of the records has a text are left out.
 
 Records are read 25 at a time, and the order is made again after each batch, as ``posology screen`` does. Intervals are of 95 %, by 1,000
 bootstrap samples of a topic's records (of its relevant ones for recall), and of topics for the mean.
@@ -109,14 +109,16 @@ def main() -> None:
         if pool is None and not all(one.get("title") or one.get("abstract") for one in given):
             pool = read_pool(args.data)
         topic = make_topic(name, given, pool, embedder)
-        if topic.relevant.sum() < 2:
-            print(f"| {name} | {len(topic.passages)} | {topic.relevant.sum()} | {topic.missing[0]} |" + " – |" * 6)
+        if topic.missing[0] > len(topic.passages) or not topic.relevant.any():
+            print(
+                f"| {name} | {len(topic.passages):,} | left out | {topic.missing[0]:,} |" + " |" * 6
+            )
             continue
         started = time.perf_counter()
         one = score(topic, embedder.embed_queries([questions[name]])[0], questions[name])
         scores.append(one)
         print(f"| {name} | {len(topic.passages):,} | {topic.relevant.sum()} | {topic.missing[0]} ({topic.missing[1]} relevant) | "
-              f"{one.by_question:.3f} | {one.saved:.3f} [{one.interval[0]:.3f}, {one.interval[1]:.3f}] | {1 - TARGET + TARGET - one.saved - (1 - TARGET):.1%} | "
+              f"{one.by_question:.3f} | {one.saved:.3f} [{one.interval[0]:.3f}, {one.interval[1]:.3f}] | {TARGET - one.saved:.1%} | "
               f"{one.read:.1%} | {one.recall:.3f} [{one.between[0]:.3f}, {one.between[1]:.3f}] | {time.perf_counter() - started:.0f} |", flush=True)  # fmt: skip
     print(f"| mean of {len(scores)} | | | | {shown([one.by_question for one in scores])} | {shown([one.saved for one in scores])} | | "
           f"{shown([one.read for one in scores])} | {shown([one.recall for one in scores])} | |")  # fmt: skip
@@ -189,7 +191,8 @@ def read_labels(path: Path) -> dict[str, list[dict[str, str]]]:
 
 def read_pool(data: Path) -> Pool:
     """Return the pool."""
-    passages, row = [], {}
+    passages: list[Passage] = []
+    row: dict[str, int] = {}
     for number, one in enumerate(rows(data / "pool.jsonl.gz")):
         passages.append(Passage(id=one["id"], title=one.get("title") or "", text=one["text"]))
         pmid = [f"pmid:{one['pmid']}"] if one.get("pmid") else []
@@ -199,7 +202,9 @@ def read_pool(data: Path) -> Pool:
     return Pool(passages=tuple(passages), vectors=vectors, row=row)
 
 
-def make_topic(name: str, given: Sequence[Mapping[str, str]], pool: Pool | None, embedder: Any) -> Topic:
+def make_topic(
+    name: str, given: Sequence[Mapping[str, str]], pool: Pool | None, embedder: Any
+) -> Topic:
     """Return a topic by its labels; a record that stands in several rows is relevant if it is in one."""
     found: dict[str, tuple[Passage, int | None]] = {}
     relevant: dict[str, bool] = {}
@@ -227,7 +232,9 @@ def make_topic(name: str, given: Sequence[Mapping[str, str]], pool: Pool | None,
     )
 
 
-def _texts(given: Sequence[Mapping[str, str]], pool: Pool | None) -> Iterator[tuple[Passage | None, int | None]]:
+def _texts(
+    given: Sequence[Mapping[str, str]], pool: Pool | None
+) -> Iterator[tuple[Passage | None, int | None]]:
     """Yield each record's text, and its row in the pool; none: it has no text."""
     for number, one in enumerate(given):
         title, text = one.get("title") or "", one.get("abstract") or ""

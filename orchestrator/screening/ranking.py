@@ -52,7 +52,9 @@ class Order:
             read: whether each read record is relevant.
         """
         left = [one for one in self.first.ids if one not in read]
-        by_question = Ranking(method="fused", hits=tuple(Hit(passage_id=i, score=0.0) for i in left))
+        by_question = Ranking(
+            method="fused", hits=tuple(Hit(passage_id=i, score=0.0) for i in left)
+        )
         if len(set(read.values())) < 2:
             return by_question.ids
         rows = [self._row[one] for one in read]

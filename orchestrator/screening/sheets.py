@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +22,9 @@ _DELIMITERS = (",", ";", "\t")
 #: words for decisions, as other programs write them
 _WORDS: Mapping[str, Screening] = MappingProxyType(
     {
-        **{one: Screening.INCLUDE for one in ("include", "included", "yes", "1")},
-        **{one: Screening.EXCLUDE for one in ("exclude", "excluded", "no", "0")},
-        **{one: Screening.UNSURE for one in ("unsure", "maybe")},
+        **dict.fromkeys(("include", "included", "yes", "1"), Screening.INCLUDE),
+        **dict.fromkeys(("exclude", "excluded", "no", "0"), Screening.EXCLUDE),
+        **dict.fromkeys(("unsure", "maybe"), Screening.UNSURE),
     }
 )
 
@@ -59,9 +58,9 @@ class Sheet:
                 found[name] = _WORDS[said]
         return found
 
-    def places(self) -> dict[str, int]:
-        """Return the place of each record in the reading order that was written last; a row without a number has none."""
-        given = {name: row.get("place", "").strip() for name, row in self.rows.items()}
+    def numbers(self, column: str) -> dict[str, int]:
+        """Return the numbers of a column, by id; cells without one are left out."""
+        given = {name: row.get(column, "").strip() for name, row in self.rows.items()}
         return {
             name: int(text) for name, text in given.items() if text.isascii() and text.isdigit()
         }
@@ -114,7 +113,9 @@ def read_sheet(path: Path, same: Mapping[str, str]) -> Sheet:
         # a spreadsheet program was kept from reading the id as a formula
         given = row[ID].strip().removeprefix("'")
         if None in row:
-            raise BadFile("the row has more cells than the header", path=str(path), line=reader.line_num)
+            raise BadFile(
+                "the row has more cells than the header", path=str(path), line=reader.line_num
+            )
         if given not in same:
             raise BadFile(f"no record has the id {given!r}", path=str(path), line=reader.line_num)
         if same[given] in rows:
@@ -130,10 +131,13 @@ def replace_file(path: Path, text: str) -> None:
         BadFile: it cannot be written.
     """
     try:
-        with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as new:
+        with NamedTemporaryFile(
+            "wb", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as new:
             # spreadsheet programs need the mark to read UTF-8
             new.write(text.encode("utf-8-sig" if path.suffix == ".csv" else "utf-8"))
-        os.chmod(new.name, 0o644)
-        os.replace(new.name, path)
+        made = Path(new.name)
+        made.chmod(0o644)
+        made.replace(path)
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(path)) from None

@@ -35,8 +35,8 @@ class Recall:
 
     @property
     def at_least(self) -> float | None:
-        """Lower bound, 0 to 1; ``None``: nothing relevant was found or can be left."""
-        return self.found / self.at_most if self.at_most else None
+        """Return the lower bound, 0 to 1; ``None``: nothing relevant was found."""
+        return self.found / self.at_most if self.found else None
 
     def reached(self, target: float) -> bool:
         """Return whether recall is at least ``target`` by the bound; never where nothing relevant was found."""
@@ -48,12 +48,15 @@ def step(size: int) -> int:
     return max(LEAST_STEP, math.ceil(size / LOOKS))
 
 
-def recall(relevant: Sequence[bool], size: int, *, confidence: float = CONFIDENCE) -> Recall:
+def recall(
+    relevant: Sequence[bool], size: int, *, since: int = 0, confidence: float = CONFIDENCE
+) -> Recall:
     """Return the recall of the records that were read.
 
     Args:
         relevant: whether each read record is relevant, in the order of reading.
         size: number of records of the list, those that were not read included.
+        since: number of records that had been read when the last one joined the list: no sample begins before.
         confidence: probability that the bound holds, 0 to 1.
     """
     counts = [0, *accumulate(map(int, relevant))]
@@ -61,17 +64,26 @@ def recall(relevant: Sequence[bool], size: int, *, confidence: float = CONFIDENC
     between = step(size)
     look = read if read == size else read // between * between
     most = total + size - read
-    for start in range(0, look, between):
+    for start in range(-(-since // between) * between, look, between):
         inside = counts[look] - counts[start]
-        bound = _upper(inside, size=size - start, drawn=look - start, level=1 - confidence)
+        # no larger bound is looked for than there is
+        bound = _upper(
+            inside,
+            most - counts[start],
+            size=size - start,
+            drawn=look - start,
+            level=1 - confidence,
+        )
         most = min(most, counts[start] + bound)
     # records after the last look may hold more than the bound then was
     return Recall(found=total, at_most=max(most, total), looked_at=look)
 
 
-def _upper(inside: int, *, size: int, drawn: int, level: float) -> int:
-    """Return the largest number of relevant records in ``size`` that a sample with ``inside`` does not reject."""
-    low, high = inside, size - drawn + inside
+def _upper(inside: int, most: int, *, size: int, drawn: int, level: float) -> int:
+    """Return the largest number of relevant records in ``size``, up to ``most``, that a sample with ``inside`` does not reject."""
+    low, high = inside, min(most, size - drawn + inside)
+    if _at_most(inside, size=size, relevant=high, drawn=drawn) > level:
+        return high
     while low < high:
         middle = (low + high + 1) // 2
         if _at_most(inside, size=size, relevant=middle, drawn=drawn) > level:
@@ -83,12 +95,22 @@ def _upper(inside: int, *, size: int, drawn: int, level: float) -> int:
 
 def _at_most(inside: int, *, size: int, relevant: int, drawn: int) -> float:
     """Return the hypergeometric probability of at most ``inside`` relevant records in a sample."""
-    least = max(0, drawn + relevant - size)
-    whole = _ways(size, drawn)
-    terms = (
-        math.exp(_ways(relevant, n) + _ways(size - relevant, drawn - n) - whole)
-        for n in range(least, min(inside, relevant, drawn) + 1)
+    least, most = max(0, drawn + relevant - size), min(inside, relevant, drawn)
+    if most < least:
+        return 0.0
+    # from the largest term, so that none is lost as too small
+    top = max(least, min(most, (drawn + 1) * (relevant + 1) // (size + 2)))
+    others = size - relevant - drawn
+    largest = math.exp(
+        _ways(relevant, top) + _ways(size - relevant, drawn - top) - _ways(size, drawn)
     )
+    terms = [largest]
+    for n in range(top, least, -1):
+        terms.append(terms[-1] * n * (others + n) / ((relevant - n + 1) * (drawn - n + 1)))
+    term = largest
+    for n in range(top, most):
+        term *= (relevant - n) * (drawn - n) / ((n + 1) * (others + n + 1))
+        terms.append(term)
     return math.fsum(terms)
 
 
