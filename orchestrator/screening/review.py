@@ -25,7 +25,7 @@ DISAGREEMENTS, FULL_TEXT, DIAGRAM = "disagreements", "full-text", "prisma.svg"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Review:
-    """What was decided so far."""
+    """Decisions of a folder's sheets."""
 
     #: one or two, by their names
     sheets: dict[str, Sheet]

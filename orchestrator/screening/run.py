@@ -28,10 +28,10 @@ REPORT = (ID, DECISION, "reason", "title", "year", "doi")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screen:
-    """What is screened, and where.
+    """A screening of records in a folder.
 
     Args:
-        question: orders the records.
+        question: question by which the records are ordered.
         candidates: the records.
         folder: of the sheets; it is made if it is missing.
         readers: names of one or two readers, which are those of their sheets.

@@ -45,7 +45,7 @@ class Sheet:
         Raises:
             BadFile: a decision is none of include, exclude and unsure.
         """
-        found: dict[str, Screening] = {}
+        decisions: dict[str, Screening] = {}
         for line, (name, row) in enumerate(self.rows.items(), 2):
             said = row[DECISION].strip().casefold()
             if said and said not in _WORDS:
@@ -55,8 +55,8 @@ class Sheet:
                     line=line,
                 )
             if said:
-                found[name] = _WORDS[said]
-        return found
+                decisions[name] = _WORDS[said]
+        return decisions
 
     def numbers(self, column: str) -> dict[str, int]:
         """Return the numbers of a column, by id; cells without one are left out."""

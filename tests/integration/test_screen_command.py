@@ -60,6 +60,11 @@ def screen(cli: Callable[..., Result]) -> Screened:
     return call
 
 
+def refusal(result: Result) -> str:
+    assert result.exit_code == 3, result.output
+    return str(json.loads(result.stdout)["error"]["message"])
+
+
 def sheet(name: str) -> list[dict[str, str]]:
     with Path("review", f"{name}.csv").open(encoding="utf-8-sig", newline="") as opened:
         return list(csv.DictReader(opened))
@@ -213,9 +218,7 @@ def test_a_sheet_that_cannot_be_read_is_named_and_left_alone(
 ) -> None:
     Path("review").mkdir()
     Path("review/first.csv").write_text(content, encoding="utf-8")
-    result = cli()
-    assert result.exit_code == 3
-    assert message in json.loads(result.stdout)["error"]["message"]
+    assert message in refusal(cli())
     assert Path("review/first.csv").read_text(encoding="utf-8") == content
 
 
@@ -226,7 +229,7 @@ def test_an_exclusion_on_full_text_needs_a_reason(
     decide("first", first_rows("first", 30))
     screen()
     decide("full-text", {"pmid:2": "exclude"})
-    assert "exclude (with a reason)" in json.loads(cli().stdout)["error"]["message"]
+    assert "exclude (with a reason)" in refusal(cli())
 
 
 def test_decisions_of_another_program_are_taken_and_the_statement_begins_behind_them(

@@ -33,7 +33,7 @@ def screen(
             "--question",
             "-q",
             metavar="TEXT",
-            help="Question of the review, which orders the records.",
+            help="Question of the review. Records are ordered by it.",
         ),
     ],
     output: Annotated[
