@@ -9,7 +9,7 @@ from pathlib import Path
 
 from posology.corpus.files import read
 from posology.corpus.folders import check, expand
-from posology.corpus.items import Notice, NoticeKind, Record, is_part, part_id
+from posology.corpus.items import Notice, NoticeKind, Parts, Record
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 from posology.types.tables import Document
@@ -51,6 +51,8 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
     works: dict[str, list[Passage]] = {}
     same: dict[str, str] = {}
     sources: Counter[str] = Counter()
+    #: whether a record whose parts are being read is the first of its work
+    begun: dict[str, bool] = {}
     bad: list[str] = []
     retracted: set[str] = set()
     for file in expand(given):
@@ -58,18 +60,21 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
             match item:
                 case Record(passage=passage):
                     article = passage.parent or passage.id
-                    if not is_part(passage.id, article) or passage.id == part_id(article, 1):
+                    if article not in begun:
+                        names = tuple(_names(passage, article))
+                        first = next((same[i] for i in names if i in same), None)
                         sources[item.path.name] += 1
-                        first = next((same[i] for i in _names(passage, article) if i in same), None)
-                        if first is None:
-                            works[article] = []
-                        for name in _names(passage, article):
+                        begun[article] = first is None
+                        for name in names:
                             same.setdefault(name, first or article)
-                        fresh = first is None
-                    if fresh:
-                        works[article].append(passage)
+                    if begun[article]:
+                        works.setdefault(article, []).append(passage)
+                    if passage.parent is None:
+                        del begun[article]
                     if passage.retracted:
                         retracted.add(article)
+                case Parts():
+                    begun.pop(item.id, None)
                 case Notice(kind=NoticeKind.RETRACTION):
                     retracted.add(item.target)
                 case BadFile() | BadRecord():

@@ -134,16 +134,20 @@ class Review:
 
     def _withheld(self, read: Mapping[str, bool]) -> str | None:
         """Return why the read records are not the first of an order that is known; ``None``: they are."""
-        places = self.places
-        if strange := [name for name in read if name not in places]:
+        if strange := [name for name in read if name not in self.places]:
             return f"the place of {strange[0]} in the reading order is unknown ({len(strange):,} records)"
-        last = max((places[name] for name in read), default=0)
-        skipped = sorted(
-            (at, name) for name, at in places.items() if at < last and name not in read
-        )
-        if skipped:
-            return f"{len(skipped):,} records were passed over, the first is {skipped[0][1]} (place {skipped[0][0]:,})"
+        if skipped := self.passed_over:
+            place = self.places[skipped[0]]
+            return f"{len(skipped):,} records were passed over, the first is {skipped[0]} (place {place:,})"
         return None
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """Return the records without a decision that stand above the last one with a decision."""
+        read, places = self.read_order, self.places
+        last = max((places.get(name, 0) for name in read), default=0)
+        skipped = (name for name in places if places[name] < last and name not in read)
+        return tuple(sorted(skipped, key=places.__getitem__))
 
     def reports(self, sought: tuple[str, ...]) -> ScreeningReports:
         """Return the full-text stage.

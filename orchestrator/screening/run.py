@@ -60,7 +60,10 @@ class Screen:
         except OSError as error:
             raise BadFile(error.strerror or str(error), path=str(self.folder)) from None
         documents = {one.id: one for one in self.candidates.documents}
-        ordered = [documents[name] for name in (*read, *order.unread(read))]
+        # what was passed over keeps its place, so that it is seen again
+        places = review.places
+        above = sorted((*read, *review.passed_over), key=lambda name: places.get(name, 0))
+        ordered = [documents[i] for i in dict.fromkeys((*above, *order.unread(read)))]
         for sheet in review.sheets.values():
             sheet.write(READER, self._rows(ordered, review.added, len(read)))
         if len(self.readers) > 1:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import Result
 
+from orchestrator.screening.candidates import read_candidates
 from orchestrator.screening.forms import ScreeningOutput
 from tests.support.commands import command_line, published
 from tests.support.indices import write_rows
@@ -176,6 +177,10 @@ def test_recall_is_withheld_where_records_were_passed_over(
     screen()
     decide("first", first_rows("first", 30))
     decide("first", {"pmid:1": ""})
+    before = [row["id"] for row in sheet("first")]
+    screen()
+    # it keeps its place, and the next call says so, too
+    assert [row["id"] for row in sheet("first")][:30] == before[:30]
     out = screen()
     assert out.recall.at_least is None
     assert out.recall.withheld is not None
@@ -251,3 +256,14 @@ def test_names_of_readers_are_those_of_sheets(
     result = cli(*(one for name in names for one in ("--reader", name)))
     assert result.exit_code == 2
     assert "--reader" in result.output
+
+
+def test_a_record_in_parts_is_one_and_a_repeated_row_a_duplicate(tmp_path: Path) -> None:
+    long = "We studied gout in adults. " * 1_200
+    given = [{"id": "pmid:1", "text": long}, {"id": "pmid:2", "text": "Rust."}] * 2
+    found = read_candidates([write_rows(tmp_path / "a.jsonl", given)])
+    assert [one.id for one in found.documents] == ["pmid:1", "pmid:2"]
+    assert len(found.documents[0].passages) > 1
+    assert len({part.id for part in found.documents[0].passages}) == len(
+        found.documents[0].passages
+    )
