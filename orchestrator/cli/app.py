@@ -66,6 +66,12 @@ SECTIONS = (
                 long=True,
             ),
             Entry(
+                name="screen",
+                help="Put search results in reading order, and take the decisions of one or two readers from their sheets.",
+                target="orchestrator.cli.tables.screening:screen",
+                long=True,
+            ),
+            Entry(
                 name="show",
                 help="Print a passage in full, with its metadata and a link.",
                 target="orchestrator.cli.ask.passage:show",

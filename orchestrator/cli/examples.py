@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "ask": 'ask "Does aspirin prevent stroke?" ./papers --since 2015 --why',
         "chat": "chat ./papers --k 12",
         "table": "table ./papers -o table.xlsx --fields fields.toml",
+        "screen": 'screen search.ris -q "triptans for migraine" -o review',
         "search": 'search "aspirin stroke" --index ./index --k 20 --format bibtex',
         "show": "show pmid:10051933 --index ./index",
         "quote": 'quote "Aspirin reduced the risk of preeclampsia." --index ./index',

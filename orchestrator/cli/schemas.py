@@ -26,6 +26,7 @@ from orchestrator.cli.money.tenants_form import TenantList, TenantOutput
 from orchestrator.cli.setup.forms import ConfigOutput, DoctorOutput
 from orchestrator.evaluation.forms import EvalOutput, EvalRow
 from orchestrator.question.decisions.forms import CompareOutput, ReplayOutput
+from orchestrator.screening.forms import ScreeningOutput
 from orchestrator.training.calibration.forms import CalibratedOutput, CalibrationOutput
 from orchestrator.training.forms import (
     DatasetOutput,
@@ -122,6 +123,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "label": LabelOutput,
         "pruner": PrunerOutput,
         "table": TableOutput,
+        "screen": ScreeningOutput,
     }
 )
 

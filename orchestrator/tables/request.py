@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from orchestrator.question.sent import Sent, Text
 from posology.errors import BadFile, InvalidQuery
 from posology.types.tables import Field, FieldKind
+from strategies.tables.appraisal import APPRAISAL
 from strategies.tables.presets import PICO, criteria
 
 #: maximum fields of a table, criteria included
@@ -21,7 +22,8 @@ MAX_FIELDS = 48
 MAX_QUESTION, MAX_CHOICE, MAX_CHOICES = 500, 100, 20
 #: names of columns that are no fields
 RESERVED = frozenset({"document", "title", "decision", "reasons", "remarks"})
-TablePreset = Literal["pico"]
+TablePreset = Literal["pico", "appraisal"]
+_PRESETS: dict[TablePreset, tuple[Field, ...]] = {"pico": PICO, "appraisal": APPRAISAL}
 
 _Asked = Annotated[Text, Bounds(min_length=1, max_length=MAX_QUESTION)]
 _Choice = Annotated[Text, Bounds(min_length=1, max_length=MAX_CHOICE, pattern=r"^[^|\r\n]+$")]
@@ -59,8 +61,9 @@ class FieldsRequest(Sent):
     """The fields of a table."""
 
     preset: TablePreset | None = None
-    """Fields that are ready: pico (population, intervention, comparator, outcome, effect, design, n, funding). Default: pico
-    if neither fields nor criteria are given."""
+    """Fields that are ready: pico (population, intervention, comparator, outcome, effect, design, n, funding), or appraisal
+    (randomisation, concealment, blinding, n, n_analysed, attrition, analysis, interval, funding). Default: pico if neither
+    fields nor criteria are given."""
     fields: tuple[FieldRequest, ...] = ()
     """Fields of your own, behind those of the preset. Default: none."""
     criteria: tuple[_Asked, ...] = ()
@@ -73,12 +76,14 @@ class FieldsRequest(Sent):
         Raises:
             InvalidQuery: two have one name, or there are too many.
         """
-        preset = self.preset or (None if self.fields or self.criteria else "pico")
+        preset: TablePreset | None = self.preset or (
+            None if self.fields or self.criteria else "pico"
+        )
         own = tuple(
             Field(name=one.name, question=one.question, kind=one.type, choices=one.choices)
             for one in self.fields
         )
-        found = (*criteria(self.criteria), *(PICO if preset else ()), *own)
+        found = (*criteria(self.criteria), *(_PRESETS[preset] if preset else ()), *own)
         if len(found) > MAX_FIELDS:
             raise InvalidQuery(
                 f"a table has at most {MAX_FIELDS} fields (got {len(found)})", field="fields"

@@ -11,7 +11,8 @@ from posology.types.tables import VERDICTS, Cue, Field, FieldKind
 _STUDIED = frozenset({SentenceRole.METHODS, SentenceRole.RESULTS})
 _DONE = frozenset({SentenceRole.AIM, SentenceRole.METHODS})
 _FOUND = frozenset({SentenceRole.RESULTS})
-_PEOPLE = (
+#: people that are studied, as alternatives of an expression
+PEOPLE = (
     "patients|participants|subjects|volunteers|adults|adolescents|children|infants|neonates|women|men|individuals|people|"
     "students|families"
 )
@@ -25,9 +26,9 @@ PICO: tuple[Field, ...] = (
         question="Which people or animals were studied, and with which condition?",
         roles=_STUDIED,
         cues=(
-            Cue(pattern=rf"(?i)\b(?P<value>healthy\s+(?:[\w-]{{1,30}}\s+){{0,2}}(?:{_PEOPLE}))\b"),
+            Cue(pattern=rf"(?i)\b(?P<value>healthy\s+(?:[\w-]{{1,30}}\s+){{0,2}}(?:{PEOPLE}))\b"),
             Cue(
-                pattern=rf"(?i)\b(?P<value>(?:{_PEOPLE})\s+(?:with|undergoing|suffering\s+from|aged)\b[^.;,]{{3,120}})"
+                pattern=rf"(?i)\b(?P<value>(?:{PEOPLE})\s+(?:with|undergoing|suffering\s+from|aged)\b[^.;,]{{3,120}})"
             ),
         ),
     ),
@@ -128,16 +129,16 @@ PICO: tuple[Field, ...] = (
         roles=_STUDIED,
         cues=(
             Cue(
-                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b[^.;]{{0,80}}?\brandomi[sz]ed\b"
+                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{PEOPLE})\b[^.;]{{0,80}}?\brandomi[sz]ed\b"
             ),
             Cue(
-                pattern=rf"(?i)\brandomi[sz]ed\s+{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b"
+                pattern=rf"(?i)\brandomi[sz]ed\s+{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{PEOPLE})\b"
             ),
             Cue(
-                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b[^.;]{{0,80}}?\b(?:{_JOINED})\b"
+                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{PEOPLE})\b[^.;]{{0,80}}?\b(?:{_JOINED})\b"
             ),
             Cue(
-                pattern=rf"(?i)\b(?:{_JOINED}|total of)\s+{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b"
+                pattern=rf"(?i)\b(?:{_JOINED}|total of)\s+{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{PEOPLE})\b"
             ),
         ),
     ),

@@ -46,7 +46,7 @@ class FieldOptions(Group):
         typer.Option(
             "--preset",
             metavar="NAME",
-            help="Fields that are ready: pico. Default: pico if neither fields nor criteria are given.",
+            help="Fields that are ready: pico, or appraisal (risk of bias, precision). Default: pico if neither fields nor criteria are given.",
         ),
     ] = None
     fields: Annotated[

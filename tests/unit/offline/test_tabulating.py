@@ -12,6 +12,7 @@ from posology.llm.offline.scores import Scored
 from posology.llm.offline.tabulating import tabulated
 from posology.types import Excerpt, Passage, Sentence
 from posology.types.tables import Document, Field, FieldKind
+from strategies.tables.appraisal import APPRAISAL
 from strategies.tables.presets import PICO, criteria
 from strategies.tables.reading import Reading, parts
 from tests.support.growth import MOST, growth
@@ -112,3 +113,21 @@ def test_excerpts_are_those_of_parts() -> None:
 )
 def test_a_hostile_sentence_takes_linear_time(word: str) -> None:
     assert growth(lambda n: filled(word * n, PICO), 2_000) < MOST
+
+
+def test_an_appraisal_is_filled_in_by_its_wording() -> None:
+    text = (
+        "Participants were allocated by a computer-generated sequence in sealed opaque envelopes. The trial was double-blind. "
+        "We randomised 120 patients. Of these, 104 patients completed the study. Nine patients were lost to follow-up and 7 withdrew. "
+        "Analyses were by intention to treat. The primary outcome was better with zinc (risk ratio 0.80, 95% CI 0.70 to 0.91)."
+    )
+    found = filled(text, APPRAISAL)
+    assert found["randomisation"]["value"].startswith("computer-generated sequence")
+    assert found["concealment"]["value"] == "sealed opaque envelopes"
+    assert found["blinding"]["value"] == "double-blind"
+    assert (found["n"]["value"], found["n_analysed"]["value"]) == ("120", "104")
+    assert "lost to follow-up" in found["attrition"]["value"]
+    assert found["analysis"]["value"] == "intention to treat"
+    assert "0.70 to 0.91" in found["interval"]["value"]
+    assert found["funding"]["value"] is None
+    assert growth(lambda n: filled("numbered sealed randomised " * n, APPRAISAL), 2_000) < MOST
