@@ -100,7 +100,7 @@ SECTIONS = (
             ),
             Entry(
                 name="fetch",
-                help="Fetch literature from PubMed or Europe PMC, and index it.",
+                help="Fetch literature from PubMed or Europe PMC, or study records from ClinicalTrials.gov, and index them.",
                 target="orchestrator.cli.live.fetch:fetch",
                 long=True,
             ),
