@@ -141,6 +141,8 @@ class Drill:
                 services = {
                     "POSOLOGY_EUTILS_URL": f"{url}/eutils",
                     "POSOLOGY_EUROPEPMC_URL": f"{url}/europepmc",
+                    "POSOLOGY_CLINICALTRIALS_URL": f"{url}/clinicaltrials",
+                    "POSOLOGY_UNPAYWALL_URL": f"{url}/unpaywall",
                     "POSOLOGY_EMAIL": "operator@example.org",
                 }
                 await self._try(Page.PROVIDER, "doctor", "--live", may={status}, environment=services)  # fmt: skip
