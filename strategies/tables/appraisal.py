@@ -5,10 +5,8 @@ from __future__ import annotations
 from posology.text.figures import COUNT
 from posology.types import SentenceRole
 from posology.types.tables import Cue, Field, FieldKind
-from strategies.tables.presets import PEOPLE, PICO
+from strategies.tables.presets import DONE, PEOPLE, PICO, STUDIED
 
-_METHODS = frozenset({SentenceRole.AIM, SentenceRole.METHODS})
-_FLOW = frozenset({SentenceRole.METHODS, SentenceRole.RESULTS})
 _FOUND = frozenset({SentenceRole.RESULTS, SentenceRole.CONCLUSION})
 _REUSED = {one.name: one for one in PICO}
 
@@ -17,7 +15,7 @@ APPRAISAL: tuple[Field, ...] = (
     Field(
         name="randomisation",
         question="How was the random allocation sequence generated?",
-        roles=_METHODS,
+        roles=DONE,
         cues=(
             Cue(
                 pattern=r"(?i)\b(?P<value>computer[- ](?:generated|based)\b[^.;,]{0,80}|(?:table of random numbers|random[- ]numbers? (?:table|generator))s?|permuted[- ]blocks?\b[^.;,]{0,60}|(?:block|stratified) randomi[sz]ation\b[^.;,]{0,60}|coin toss(?:ing)?|drawing (?:of )?lots)"
@@ -30,7 +28,7 @@ APPRAISAL: tuple[Field, ...] = (
     Field(
         name="concealment",
         question="How was the allocation concealed from those who enrolled participants?",
-        roles=_METHODS,
+        roles=DONE,
         cues=(
             Cue(
                 pattern=r"(?i)\b(?P<value>(?:sequentially numbered,?\s+|numbered,?\s+)?(?:sealed|opaque)\b[^.;]{0,40}\benvelopes?|(?:interactive (?:voice|web)|telephone|web-based)[- ]\w{1,20} (?:system|service)|central(?:i[sz]ed|ly)?\b[^.;]{0,30}\brandomi[sz](?:ation|ed))\b"
@@ -41,7 +39,7 @@ APPRAISAL: tuple[Field, ...] = (
     Field(
         name="blinding",
         question="Who was blinded to the allocation, of participants, care givers and outcome assessors?",
-        roles=_METHODS,
+        roles=DONE,
         cues=(
             Cue(
                 pattern=r"(?i)\b(?P<value>(?:single|double|triple|assessor|observer|investigator)[- ](?:blind(?:ed)?|mask(?:ed)?)|open[- ]label|unblinded)\b"
@@ -54,7 +52,7 @@ APPRAISAL: tuple[Field, ...] = (
         name="n_analysed",
         question="How many participants completed the study or were analysed for the primary outcome?",
         kind=FieldKind.NUMBER,
-        roles=_FLOW,
+        roles=STUDIED,
         cues=(
             Cue(
                 pattern=rf"(?i)\b(?P<value>{COUNT})\s+(?:[\w-]{{1,30}}\s+){{0,3}}?(?:{PEOPLE})?\s*(?:who\s+)?(?:completed\s+(?:the|all)\b|(?:were|was)\s+(?:included\s+in\s+the\s+(?:[\w-]{{1,30}}\s+){{0,3}}analys|analy[sz]ed))"
@@ -64,7 +62,7 @@ APPRAISAL: tuple[Field, ...] = (
     Field(
         name="attrition",
         question="How many participants withdrew, were lost to follow-up or were left out of the analysis, in which group and why?",
-        roles=_FLOW,
+        roles=STUDIED,
         cues=(
             Cue(pattern=r"(?i)\blost to follow[- ]?up\b|\bloss to follow[- ]?up\b"),
             Cue(
@@ -75,7 +73,7 @@ APPRAISAL: tuple[Field, ...] = (
     Field(
         name="analysis",
         question="Were participants analysed in the groups that they were allocated to?",
-        roles=_FLOW,
+        roles=STUDIED,
         cues=(
             Cue(
                 pattern=r"(?i)\b(?P<value>(?:modified\s+)?intent(?:ion)?[- ]to[- ]treat|per[- ]protocol|as[- ]treated)\b"

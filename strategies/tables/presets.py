@@ -8,8 +8,9 @@ from posology.text.figures import COUNT
 from posology.types import SentenceRole
 from posology.types.tables import VERDICTS, Cue, Field, FieldKind
 
-_STUDIED = frozenset({SentenceRole.METHODS, SentenceRole.RESULTS})
-_DONE = frozenset({SentenceRole.AIM, SentenceRole.METHODS})
+#: roles of sentences that say who was studied, and how a study was done
+STUDIED = frozenset({SentenceRole.METHODS, SentenceRole.RESULTS})
+DONE = frozenset({SentenceRole.AIM, SentenceRole.METHODS})
 _FOUND = frozenset({SentenceRole.RESULTS})
 #: people that are studied, as alternatives of an expression
 PEOPLE = (
@@ -24,7 +25,7 @@ PICO: tuple[Field, ...] = (
     Field(
         name="population",
         question="Which people or animals were studied, and with which condition?",
-        roles=_STUDIED,
+        roles=STUDIED,
         cues=(
             Cue(pattern=rf"(?i)\b(?P<value>healthy\s+(?:[\w-]{{1,30}}\s+){{0,2}}(?:{PEOPLE}))\b"),
             Cue(
@@ -35,7 +36,7 @@ PICO: tuple[Field, ...] = (
     Field(
         name="intervention",
         question="Which treatment, test or exposure was studied, with dose and duration?",
-        roles=_DONE,
+        roles=DONE,
         cues=(
             Cue(
                 pattern=r"(?i)\b(?:randomi[sz]ed|assigned|allocated)\b[^.;]{0,60}?\bto\s+(?:receive\s+)?(?:either\s+)?(?P<value>[^.;]{3,160})"
@@ -51,7 +52,7 @@ PICO: tuple[Field, ...] = (
     Field(
         name="comparator",
         question="What was it compared with, for example placebo or another treatment?",
-        roles=_DONE,
+        roles=DONE,
         cues=(
             Cue(
                 pattern=r"(?i)\b(?:compared\s+(?:with|to)|versus|vs\.?|or)\s+(?P<value>(?:[\w-]{1,30}\s+){0,2}placebo)\b"
@@ -67,7 +68,7 @@ PICO: tuple[Field, ...] = (
     Field(
         name="outcome",
         question="What was the primary outcome, and how was it measured?",
-        roles=_DONE,
+        roles=DONE,
         cues=(
             Cue(
                 pattern=r"(?i)\bprimary\s+(?:\w+\s+)?(?:outcomes?|end-?\s?points?|variables?|measures?)\b[^.;]{0,60}?\b(?:was|were|is|are)\s+(?:defined as\s+)?(?P<value>[^.;]{3,200})"
@@ -102,7 +103,7 @@ PICO: tuple[Field, ...] = (
             "systematic review",
             "other",
         ),
-        roles=_DONE,
+        roles=DONE,
         cues=(
             Cue(pattern=r"(?i)\bnon-?randomi[sz]ed\b", choice="non-randomised trial"),
             Cue(
@@ -126,7 +127,7 @@ PICO: tuple[Field, ...] = (
         name="n",
         question="How many participants were included or randomised?",
         kind=FieldKind.NUMBER,
-        roles=_STUDIED,
+        roles=STUDIED,
         cues=(
             Cue(
                 pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{PEOPLE})\b[^.;]{{0,80}}?\brandomi[sz]ed\b"

@@ -53,13 +53,15 @@ def ranked(question: str, excerpts: Sequence[Excerpt], scored: Sequence[Scored])
             tables.setdefault((passage.parent or passage.id, row.label), []).append(i)
             named = _stems(_names(row))
             fits[i] = (len(asked & named), -len(_stems(row.name) - asked), scored[i].score)
+    if not fits:
+        return sorted(scored, key=lambda one: -one.score)
     scores = [one.score for one in scored]
     for rows in tables.values():
         given = sorted((scored[i].score for i in rows), reverse=True)
         for i, score in zip(sorted(rows, key=fits.__getitem__, reverse=True), given, strict=True):
             scores[i] = score
-    first = max(fits, key=fits.__getitem__, default=None)
-    if first is not None and _ASKS.match(question):
+    first = max(fits, key=fits.__getitem__)
+    if _ASKS.match(question):
         prose = (len(asked & _stems(text)) for i, text in enumerate(texts) if i not in fits)
         if fits[first][0] + bool(_QUANTITY.search(question)) > max(prose, default=0):
             scores[first] = max(scores)
