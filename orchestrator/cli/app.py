@@ -168,7 +168,7 @@ SECTIONS = (
             ),
             Entry(
                 name="answers",
-                help="Check stored answers against the present literature.",
+                help="Check stored answers against the present literature, and write them into libraries.",
                 target="orchestrator.cli.answers.commands:app",
             ),
         ),

@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "webhook test": "webhook test ID",
         "webhook failures": "webhook failures ID --limit 50",
         "webhook redeliver": "webhook redeliver ID",
+        "answers note": "answers note ID zotero:Preeclampsia",
         "answers affected": "answers affected --days 30 --index ./index",
         "models list": "models list",
         "models check": "models check openai:gpt-6-luna --max-cost 0.05",

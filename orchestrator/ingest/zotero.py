@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx2
 from pydantic import BaseModel, ValidationError
 
+from orchestrator.ingest.libraries import collection_key, is_library, open_library, parse
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
 from posology.corpus import pdf
@@ -31,18 +31,13 @@ from posology.corpus.live.fetch import alone, write
 from posology.corpus.zotero.documents import Document, documents, item_of
 from posology.corpus.zotero.library import Library
 from posology.corpus.zotero.wire import SERVICE
-from posology.errors import ConfigurationError, IndexMissing, InputError
+from posology.errors import IndexMissing
 from posology.index.store import Index
-from posology.network.clients import blocking_client, checked_url
-from posology.network.hosts import is_loopback
 
-PREFIX = "zotero:"
 #: documents a file: an interrupted ingest reads one file's attachments again
 _BATCH = 50
 #: ids that are looked up in an index at once
 _IDS = 1_000
-#: seconds within which a program on this machine answers
-_LOCAL_TIMEOUT = 5.0
 #: attachments between two lines of progress
 _TELL = 25
 _ABSENT, _WHOLE = "absent", "full text"
@@ -103,50 +98,13 @@ def mirrored(
             if not is_library(path):
                 files.append(path)
                 continue
-            group, name = _named(str(path).removeprefix(PREFIX))
-            with _open(settings, group) as library:
+            group, name = parse(str(path))
+            with open_library(settings, group) as library:
                 source = _Source(library, group, settings, place, say)
                 stack.enter_context(source.opened(name))
                 files += source.files()
                 after.append(source.applied)
         yield Mirrored(paths=tuple(files), _after=after)
-
-
-def _named(rest: str) -> tuple[str | None, str]:
-    """Return the group's id and the collection, of which each may be none."""
-    parts = rest.split("/", 2)
-    if parts[0] != "group":
-        return None, rest
-    if len(parts) < 2 or not (parts[1].isascii() and parts[1].isdigit()):
-        raise InputError("a library of a group is zotero:group/ID, with the number of its address")
-    return parts[1], "/".join(parts[2:])
-
-
-def is_library(path: Path) -> bool:
-    """Return whether a path of an ingest is a library."""
-    return str(path).startswith(PREFIX)
-
-
-def _open(settings: Settings, group: str | None) -> Library:
-    local = settings.zotero_local_url
-    if local != "off" and _answers(local):
-        return Library(local, local=True, group=group)
-    key = settings.zotero_key
-    url = checked_url(settings.zotero_url, variable="POSOLOGY_ZOTERO_URL")
-    return Library(url, local=False, group=group, key=key.get_secret_value() if key else None)
-
-
-def _answers(url: str) -> bool:
-    """Return whether Zotero runs here; its answers may name any file of this machine, so no other host is asked."""
-    if not is_loopback(checked_url(url, variable="POSOLOGY_ZOTERO_LOCAL_URL")):
-        raise ConfigurationError(
-            "POSOLOGY_ZOTERO_LOCAL_URL must be an address of this machine, or off"
-        )
-    with blocking_client(url, timeout=_LOCAL_TIMEOUT) as client:
-        try:
-            return client.get(url.rstrip("/") + "/").status_code == httpx2.codes.OK
-        except httpx2.HTTPError:
-            return False
 
 
 class _Source:
@@ -189,7 +147,7 @@ class _Source:
             FetchFailed: Zotero gave no usable reply.
         """
         known = self._refreshed()
-        self._key = _collection(self._name, known.collections)
+        self._key = collection_key(self._name, known.collections)
         state = _stored(self._state_file, _State)
         wanted = self._documents(known, {self._key})
         kept = self._documents(known, state.followed | {self._key}).keys()
@@ -319,21 +277,6 @@ class _Source:
         else:
             write(path, content)
         return name
-
-
-def _collection(name: str, known: Mapping[str, tuple[str, str]]) -> str:
-    """Return the key of a collection, by its key or name; empty: the whole library."""
-    if not name or name in known:
-        return name
-    keys = sorted(key for key, (called, _) in known.items() if called == name)
-    if not keys:
-        names = ", ".join(sorted({called for called, _ in known.values()})[:20]) or "none"
-        raise InputError(f"{SERVICE} has no collection {name!r}; there are {names}")
-    if len(keys) > 1:
-        raise InputError(
-            f"{len(keys)} collections are named {name!r}: give the key of one ({', '.join(keys)})"
-        )
-    return keys[0]
 
 
 def _within(keys: Collection[str], known: Mapping[str, tuple[str, str]]) -> set[str]:

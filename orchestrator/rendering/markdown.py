@@ -10,6 +10,7 @@ from orchestrator.rendering.sources import (
     answer_text,
     cited,
     facts,
+    item_link,
     link,
     outcome,
     pages,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: and what GitHub's Markdown makes a link of
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
+#: the id of a passage of an item in a library of Zotero, as it is rendered
+_ZOTERO_CODE = re.compile(r"<code>((zotero:[A-Za-z0-9/]+)(?:#[0-9]+)?)</code>")
 #: what begins a list, a heading or a rule
 _START = re.compile(r"^(\d*)([-+=.)])")
 
@@ -31,6 +34,16 @@ _START = re.compile(r"^(\d*)([-+=.)])")
 def answer_as_markdown(out: AskOutput) -> str:
     """Return an answer or a refusal with its sources."""
     return "\n".join(_answer(out)) + "\n"
+
+
+def answer_as_note(out: AskOutput) -> str:
+    """Return an answer or a refusal with its sources as HTML, for a note; ids of Zotero's items are links to them."""
+    from markdown_it import MarkdownIt
+
+    # escaped text has no tags
+    text = answer_as_markdown(out).replace("<sub>", "").replace("</sub>", "")
+    html = MarkdownIt("commonmark", {"html": False}).render(text)
+    return _ZOTERO_CODE.sub(lambda each: f'<a href="{item_link(each[2])}">{each[1]}</a>', html)
 
 
 def search_as_markdown(out: SearchOutput) -> str:

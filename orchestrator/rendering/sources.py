@@ -137,7 +137,12 @@ def link(source: Source) -> str | None:
         return f"https://doi.org/{quote(source.doi, safe=_DOI)}"
     if found := _STUDY.fullmatch(source.parent or source.id):
         return f"https://clinicaltrials.gov/study/{found[1]}"
-    if found := _ZOTERO.fullmatch(source.parent or source.id):
+    return item_link(source.parent or source.id)
+
+
+def item_link(document: str) -> str | None:
+    """Return the address that shows a document's item in Zotero; ``None``: it is none of a library."""
+    if found := _ZOTERO.fullmatch(document):
         return f"zotero://select/{found[1] or 'library/'}items/{found[2]}"
     return None
 

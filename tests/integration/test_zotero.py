@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
+from orchestrator.ingest.libraries import add_note
 from orchestrator.ingest.zotero import mirrored
 from orchestrator.settings import load_settings
 from posology.corpus.zotero import wire
@@ -383,3 +384,57 @@ def test_the_command(desk: Desk, web: ZoteroStub) -> None:
     asked = CliRunner().invoke(app, ["ask", "Did salt help?", "--index", str(desk.place), "--json"])
     assert json.loads(asked.stdout)["evidence"][0]["passage"]["id"].startswith("zotero:ITEM")
     assert KEY not in first.output + again.output + asked.output
+
+
+def test_an_answer_becomes_a_note(desk: Desk, web: ZoteroStub, tmp_path: Path) -> None:
+    desk.set("POSOLOGY_EMBEDDER_BACKEND", "torch")
+    fill(web)
+    web.collect("COLL0001", "Salt <b>")
+    run = CliRunner()
+    assert run.invoke(app, ["ingest", "zotero:", "--index", str(desk.place)]).exit_code == 0
+    question = "Did <salt> help?"
+    asked = run.invoke(app, ["ask", question, "--index", str(desk.place), "--json"])
+    file = tmp_path / "answer.json"
+    file.write_text(asked.stdout)
+    # its reply is lost: the request is repeated
+    web.faults[len(web.seen) + 3] = Reply(status=503)
+    first = run.invoke(app, ["answers", "note", str(file), "zotero:Salt <b>"])
+    assert first.exit_code == 0, first.output
+    assert first.stdout == "Note NOTE0001\n"
+    again = run.invoke(app, ["answers", "note", "-", "zotero:COLL0001"], input=asked.stdout)
+    assert again.stdout == "The library has this note already.\n"
+    (note,) = web.notes
+    assert note["itemType"] == "note"
+    assert note["collections"] == ["COLL0001"]
+    html = note["note"]
+    assert "<h2>Did &lt;salt&gt; help?</h2>" in html
+    evidence = json.loads(asked.stdout)["evidence"]
+    item = evidence[0]["passage"]["id"].partition("#")[0]
+    assert f'<a href="zotero://select/library/items/{item.removeprefix("zotero:")}">{item}' in html
+    assert "<blockquote>" in html
+    assert evidence[0]["quote"] in html
+    assert "&lt;sub&gt;" not in html
+
+
+def test_a_note_that_is_not_taken_is_an_error(desk: Desk, web: ZoteroStub, tmp_path: Path) -> None:
+    file = tmp_path / "answer.json"
+    file.write_text("{}")
+    run = CliRunner()
+    no_answer = run.invoke(app, ["answers", "note", str(file), "zotero:"])
+    assert no_answer.exit_code != 0
+    assert "holds no answer" in no_answer.output
+    settings = load_settings()
+    web.longest = 3
+    with pytest.raises(FetchFailed, match="413: Note is too long"):
+        add_note("zotero:", "<p>long</p>", settings)
+    with pytest.raises(InputError, match="no collection 'Sand'"):
+        add_note("zotero:Sand", "<p/>", settings)
+    with pytest.raises(InputError, match="a library is"):
+        add_note("Sand", "<p/>", settings)
+    web.faults[len(web.seen) + 3] = Reply(status=403)
+    with pytest.raises(FetchFailed, match="lacks the right"):
+        add_note("zotero:", "<p/>", settings)
+    desk.set("POSOLOGY_ZOTERO_KEY", "")
+    with pytest.raises(ConfigurationError, match="may write"):
+        add_note("zotero:", "<p/>", load_settings())
+    assert web.notes == []

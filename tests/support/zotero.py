@@ -37,6 +37,11 @@ class ZoteroStub:
         #: keys of files that come in an archive
         self.packed: set[str] = set()
         self.deleted: dict[str, int] = {}
+        #: notes that were written, and the tokens of their requests
+        self.notes: list[dict[str, Any]] = []
+        self.tokens: set[str] = set()
+        #: characters of a note that are taken
+        self.longest = 100_000
         #: by the number of the request, from 1
         self.faults: dict[int, Reply] = {}
         self.seen: list[str] = []
@@ -100,6 +105,23 @@ class ZoteroStub:
             return Reply(status=404, body="Not found")
         return self._library(path.removeprefix(at), form, headers)
 
+    def written(self, path: str, body: Any, headers: dict[str, str]) -> Reply:
+        """Return the reply to a request to write items."""
+        self.seen.append("POST " + path.partition(self.library)[2])
+        if fault := self.faults.pop(len(self.seen), None):
+            return fault
+        if headers.get("authorization") != f"Bearer {KEY}" or path != f"/{self.library}/items":
+            return Reply(status=403, body="Forbidden")
+        if (token := headers["zotero-write-token"]) in self.tokens:
+            return Reply(status=412, body="Write token already used")
+        assert len(token) == 32
+        if len(body[0]["note"]) > self.longest:
+            failed = {"code": 413, "message": "Note is too long"}
+            return self._ok({"success": {}, "unchanged": {}, "failed": {"0": failed}})
+        self.tokens.add(token)
+        self.notes += body
+        return self._ok({"success": {"0": "NOTE0001"}, "unchanged": {}, "failed": {}})
+
     def _library(self, path: str, form: dict[str, str], headers: dict[str, str]) -> Reply:
         if headers.get("if-modified-since-version") == str(self.version):
             return Reply(status=304)
@@ -158,8 +180,16 @@ class ZoteroStub:
 
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
-                given = {name.lower(): value for name, value in self.headers.items()}
-                reply = stub.answer(parts.path, dict(parse_qsl(parts.query)), given)
+                self._reply(stub.answer(parts.path, dict(parse_qsl(parts.query)), self._named()))
+
+            def do_POST(self) -> None:
+                content = self.rfile.read(int(self.headers["Content-Length"]))
+                self._reply(stub.written(self.path, json.loads(content), self._named()))
+
+            def _named(self) -> dict[str, str]:
+                return {name.lower(): value for name, value in self.headers.items()}
+
+            def _reply(self, reply: Reply) -> None:
                 body = b"" if reply.body is None else reply.body
                 if not isinstance(body, bytes):
                     body = json.dumps(body).encode()

@@ -1,8 +1,10 @@
-"""``posology answers affected``: stored answers whose evidence has changed since."""
+"""Answers that are there already: whose evidence has changed since, and into a library as notes."""
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from posology.index.store import Index
     from posology.published.affected import AffectedPage, EvidenceChange
+    from posology.published.answers import AskOutput
 
-app = typer.Typer(help="Check stored answers against the present literature.")
+app = typer.Typer(
+    help="Check stored answers against the present literature, and write them into libraries."
+)
 
 #: days of answers that are checked by default
 DAYS = 30
@@ -34,7 +39,7 @@ DAYS = 30
 
 @app.callback()
 def _group() -> None:
-    """Check stored answers against the present literature."""
+    """Check stored answers against the present literature, and write them into libraries."""
 
 
 @app.command()
@@ -100,6 +105,65 @@ def affected(
             _show(Console(), out, notify=notify)
     if fail and out.answers:
         raise typer.Exit(SOME_BAD)
+
+
+@app.command()
+def note(
+    answer: Annotated[
+        str,
+        typer.Argument(
+            metavar="ANSWER", help="A job, or a file that `ask --json` wrote. -: standard input."
+        ),
+    ],
+    library: Annotated[
+        str,
+        typer.Argument(
+            metavar="LIBRARY",
+            help="zotero:COLLECTION, zotero: for no collection, or zotero:group/ID/COLLECTION.",
+        ),
+    ],
+    *,
+    tenant: TenantOption = None,
+) -> None:
+    """Write an answer with its quotes into a library of Zotero, as a note with links to the items.
+
+    It needs POSOLOGY_ZOTERO_KEY, a key that may write. The same note is written once in 12 hours.
+    """
+    from orchestrator.ingest.libraries import add_note
+    from orchestrator.rendering.markdown import answer_as_note
+
+    with errors(as_json=False):
+        key = add_note(library, answer_as_note(_answer(answer, tenant)), load_settings())
+        print_line(
+            Console(), "The library has this note already." if key is None else f"Note {key}"
+        )
+
+
+def _answer(given: str, tenant: str | None) -> AskOutput:
+    """Return a job's answer, or that of a file.
+
+    Raises:
+        InputError: the file holds no answer.
+        JobNotSucceeded: the job has none.
+    """
+    from pydantic import ValidationError
+
+    from orchestrator.cli.jobs.files import STREAM
+    from posology.errors import InputError, JobNotSucceeded
+    from posology.published.answers import AskOutput
+
+    if given == STREAM or Path(given).is_file():
+        raw = sys.stdin.buffer.read() if given == STREAM else Path(given).read_bytes()
+        try:
+            return AskOutput.model_validate_json(raw)
+        except ValidationError:
+            raise InputError(
+                f"{given} holds no answer as `posology ask --json` prints it"
+            ) from None
+    job = with_store(tenant, lambda store, tenant: store.get(given, tenant=tenant))
+    if job.result is None:
+        raise JobNotSucceeded(f"job {given} has no answer (it is {job.state})", job=given)
+    return job.result
 
 
 async def _all(store: JobStore, index: Index, **given: Any) -> AffectedPage:

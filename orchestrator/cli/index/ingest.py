@@ -62,7 +62,8 @@ def ingest(
     from orchestrator.cli.index.forms import ingest_output
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.ingest import run_ingest
-    from orchestrator.ingest.zotero import is_library, mirrored
+    from orchestrator.ingest.libraries import is_library
+    from orchestrator.ingest.zotero import mirrored
     from posology.corpus.folders import check
     from posology.errors import InputError
     from posology.index.build.report import Tally

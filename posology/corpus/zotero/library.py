@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -169,6 +170,39 @@ class Library:
                 raise _refused(reply.status_code)
         return _unpacked(reply.content, named) if packed else reply.content
 
+    def add_note(self, html: str, *, collection: str = "") -> str | None:
+        """Add a note, and return its key; ``None``: the same note was added in the last 12 hours, and is not added again.
+
+        Args:
+            html: the note.
+            collection: key of the collection that it goes into; empty: none.
+
+        Raises:
+            FetchFailed: Zotero refused, or gave no usable reply. A request whose reply is lost is safe to repeat.
+        """
+        note = {
+            "itemType": "note",
+            "note": html,
+            "collections": [collection] if collection else [],
+            "tags": [{"tag": "Posology"}],
+        }
+        # Zotero carries a token out once
+        token = hashlib.sha256("\n".join((self.path, collection, html)).encode()).hexdigest()[:32]
+        with _translated(self.url):
+            reply = self._http.post(
+                f"{self.url}/{self.path}/items",
+                json=[note],
+                headers={**self._headers(), "Zotero-Write-Token": token},
+            )
+            if reply.status_code == httpx2.codes.PRECONDITION_FAILED:
+                return None
+            written = self._checked(reply).json()
+            if (added := written["success"].get("0")) is not None:
+                return str(added)
+            refused = written["failed"]["0"]
+            why = f"{refused['code']}: {refused['message']}"
+        raise FetchFailed(f"{SERVICE} did not take the note ({why})", service=SERVICE)
+
     def _pages(
         self, what: str, asked: Mapping[str, str]
     ) -> Iterator[tuple[list[Mapping[str, Any]], int]]:
@@ -208,12 +242,14 @@ class Library:
         asked: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx2.Response:
-        sent = {"Zotero-API-Version": "3", **(headers or {})}
-        if self._key is not None:
-            sent["Authorization"] = f"Bearer {self._key}"
+        sent = {**self._headers(), **(headers or {})}
         with _translated(self.url):
             reply = self._http.get(f"{self.url}/{path}", params=asked, headers=sent)
         return self._checked(reply)
+
+    def _headers(self) -> dict[str, str]:
+        known = {"Zotero-API-Version": "3"}
+        return known if self._key is None else {**known, "Authorization": f"Bearer {self._key}"}
 
     @staticmethod
     def _checked(reply: httpx2.Response) -> httpx2.Response:
@@ -245,9 +281,9 @@ def _translated(url: str) -> Iterator[None]:
 
 def _refused(status: int | None) -> FetchFailed:
     why = {
-        401: "the key is not valid, or may not read this library: check POSOLOGY_ZOTERO_KEY",
-        403: "the key is not valid, or may not read this library: check POSOLOGY_ZOTERO_KEY; of the local API, allow other "
-        "applications in Zotero's settings",
+        401: "the key is not valid, or lacks the right to this library: check POSOLOGY_ZOTERO_KEY",
+        403: "the key is not valid, or lacks the right to this library: check POSOLOGY_ZOTERO_KEY; of the local API, allow "
+        "other applications in Zotero's settings",
         404: "there is no such library, or it has no such object",
         429: "too many requests: try again later",
     }.get(status or 0, "try again later")
