@@ -10,7 +10,7 @@ ROUNDS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rest test-all fuzz check lint types imports wheel docs docs-serve bench coverage live lock release clean
+.PHONY: help demo test test-rest test-all fuzz check lint types imports wheel docs docs-serve bench coverage live scoreboard lock release clean
 
 help: ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -81,6 +81,9 @@ bench: $(VENV)/.installed-dev ## experiments without a key; draws docs/figures; 
 
 live: $(VENV)/.installed-dev ## five questions to a real model: MODEL=gguf:FILE or llamacpp:NAME
 	$(BIN)/python -m evals.live smoke --model "$(MODEL)"
+
+scoreboard: $(VENV)/.installed-dev ## questions of known answers to a model, beside a plain RAG: MODEL=openai:NAME, COUNT=60 of a set
+	$(BIN)/python -m evals.live scoreboard --data $(DATA) --model "$(MODEL)" --count $(or $(COUNT),60) $(if $(URL),--url $(URL))
 
 lock: $(VENV)/.installed-dev ## rewrite constraints.txt from this environment
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /@/d' > constraints.txt

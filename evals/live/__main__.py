@@ -1,7 +1,7 @@
 """Asks a language model the questions of known answers, through the product and beside a plain RAG, and keeps every reply.
 
 Usage: ``python -m evals.live ask --model MODEL [--url URL] [--sets pubmedqa …] [--ways router …] [--count N] [--half dev]``, then
-``python -m evals.live report``; ``keep`` adds the rows to those that are kept. ``smoke --model MODEL`` asks five questions of the
+``python -m evals.live report``; ``scoreboard`` does both, ``keep`` adds the rows to those that are kept. ``smoke --model MODEL`` asks five questions of the
 packaged sample and needs no data.
 
 Each question is a row of a file; a run that was interrupted goes on after the last one, and asks nothing that is kept. The
@@ -19,14 +19,14 @@ import json
 import os
 import sys
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evals.live.beside import Peer, PeerFailed, asked_for, plain_prompt, read
+from evals.live.recordings import record
 from evals.live.report import report
-from evals.live.rows import all_rows, keep, key_of, known_row, outcome_row, query_of
+from evals.live.rows import PEER, PLAIN, all_rows, keep, key_of, known_row, outcome_row, query_of
 from evals.live.sets import SETS, Asked, asked, documents
 from evals.live.smoke import smoke
 from orchestrator.connections import Connections
@@ -40,7 +40,7 @@ from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS
-from posology.types import Call, Completion, Message, Passage, PromptId, Role, Stage
+from posology.types import Call, Completion, Message, PromptId, Role, Stage
 from posology.types.tables import Document
 from strategies.tables.presets import PICO
 from strategies.tables.reading import Reading
@@ -59,7 +59,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "repair": {"strategy": "direct", "support": "repair"},
     "judge": {"strategy": "direct", "support": "model"},
 }
-PLAIN, CELLS, PEER = "plain", "cells", "paper-qa"
+CELLS = "cells"
 #: output tokens of the plain RAG's reply
 _PLAIN_TOKENS = 300
 _PROMPT = PromptId(name="plain", digest="0" * 16)
@@ -149,8 +149,9 @@ class Desk:
     async def product(self, one: Asked, way: str) -> dict[str, Any]:
         """Ask the product, and return what became of it."""
         request = Request(query=query_of(one), model=self.model, k=self.k, **WAYS[way])
-        found = await self.service.ask(request, Account())
-        return outcome_row(one, found)
+        account = Account()
+        found = await self.service.ask(request, account)
+        return outcome_row(one, found) | {"usd": _usd(account)}
 
     async def _search(self, one: Asked) -> Retrieval:
         """Return the passages that the product would read."""
@@ -186,8 +187,12 @@ class Desk:
             prompt=_PROMPT,
             max_tokens=_PLAIN_TOKENS,
         )
-        reply = (await self.connections.complete(self.model, Account())(call)).text
-        return read(one, reply) | {"retrieved": [p.passage.id for p in found.passages]}
+        account = Account()
+        reply = (await self.connections.complete(self.model, account)(call)).text
+        return read(one, reply) | {
+            "retrieved": [p.passage.id for p in found.passages],
+            "usd": _usd(account),
+        }
 
     async def paperqa(self, one: Asked) -> dict[str, Any]:
         """Ask paper-qa over the same passages.
@@ -206,6 +211,11 @@ class Desk:
         reply = said.pop("text")
         self.kept.append(said | {"reply": reply, "seconds": round(time.perf_counter() - began, 2)})
         return read(one, reply) | {"retrieved": [p.passage.id for p in found.passages]}
+
+
+def _usd(account: Account) -> str | None:
+    """Return the dollars of a question as a decimal number; ``None``: unknown."""
+    return None if account.cost is None else str(account.cost)
 
 
 async def _ask(args: argparse.Namespace) -> None:
@@ -269,64 +279,6 @@ def _peer(args: argparse.Namespace) -> Peer:
     return Peer(str(args.peer), str(program), args.model.partition(":")[2], f"{address}/v1")
 
 
-async def _record(args: argparse.Namespace) -> None:
-    """Add the rows of one label to the recordings for the tests, with what becomes of each now.
-
-    Those of the same question go, unless statements of theirs are labelled.
-    """
-    from evals.live.statements import known as statements
-    from tests.support import recorded
-
-    known = recorded.library(args.data)
-    label = args.label or args.model
-    path = recorded.RECORDED / f"{label.rpartition(':')[2]}.jsonl"
-    made = {key_of(row): row for row in recorded.rows() if row["model"] == label}
-    labelled = {key_of(row) for row in statements()} & made.keys()
-    for row in all_rows(args.work / args.rows):
-        if (
-            row["model"] != label
-            or row["way"] in (PLAIN, PEER)
-            or row["outcome"] == "failed"
-            or key_of(row) in labelled
-            or any("reply" not in one for one in row["calls"])
-        ):
-            continue
-        passages = [known.documents[one] for one in row["retrieved"]]
-        found = {
-            "model": label,
-            "way": row["way"],
-            "set": row["set"],
-            "id": row["id"],
-            "passages": row["retrieved"],
-            "data": recorded.digest(
-                [Passage(id=p.id, title=p.title, text=p.text) for p in passages]
-            ),
-            "doses": row.get("doses", []),
-            "quotes": row.get("quotes", "sentences"),
-            "support": row.get("support_mode", "off"),
-            "partition_size": row.get("partition_size"),
-            "calls": [
-                {
-                    "stage": one["stage"],
-                    "prompt": one["prompt"],
-                    "shown": [excerpt["id"] for excerpt in one["excerpts"]],
-                    "reply": one["reply"],
-                    "finish": one["finish"],
-                    "tokens_in": one["tokens_in"],
-                    "tokens_out": one["tokens_out"],
-                }
-                for one in row["calls"]
-            ],
-        }
-        # what is read as a refusal by now may have been an answer then, and the next call was not made
-        with suppress(recorded.NotRecorded):
-            found["outcome"] = await recorded.outcome(found, known)
-            made[key_of(row)] = found
-    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in made.values())
-    path.write_text(lines, encoding="utf-8")
-    print(f"{len(made)} questions in {path}")
-
-
 def _index(args: argparse.Namespace) -> None:
     """Make the index of all sets, or add what is new to it."""
     passages, new = args.work / "passages.jsonl", args.work / "new.jsonl"
@@ -343,7 +295,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("ask", "report", "keep", "record", "smoke"))
+    parser.add_argument(
+        "command", choices=("ask", "scoreboard", "report", "keep", "record", "smoke")
+    )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument(
         "--work", type=Path, default=Path("build/live"), help="folder of the index and the rows"
@@ -371,13 +325,13 @@ def main() -> None:
         parser.error("the way paper-qa needs --peer and --url")
     args.work.mkdir(parents=True, exist_ok=True)
     if args.command == "report":
-        print(report(all_rows(args.work / args.rows)))
+        print(report(all_rows(args.work / args.rows), args.label or args.model))
         return
     if args.command == "keep":
         keep(args.work / args.rows)
         return
     if args.command == "record":
-        asyncio.run(_record(args))
+        asyncio.run(record(args.data, args.work / args.rows, args.label or args.model))
         return
     os.environ |= {
         "POSOLOGY_CONFIG": "off",
@@ -394,6 +348,8 @@ def main() -> None:
         sys.exit(asyncio.run(smoke(args.model, args.work)))
     _index(args)
     asyncio.run(_ask(args))
+    if args.command == "scoreboard":
+        print(report(all_rows(args.work / args.rows), args.label or args.model))
 
 
 if __name__ == "__main__":

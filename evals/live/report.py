@@ -13,14 +13,15 @@ Row = dict[str, Any]
 _ANSWERED = ("answered", "unsupported")
 _HEAD = (
     "set", "way", "n", "answered", "unsupported", "refused", "failed", "verdict", "right", "wrong", "quotes named", "kept", "gold quoted",
-    "in", "out", "calls", "s",
+    "supported", "in", "out", "calls", "s", "s a right one", "$ a right one",
 )  # fmt: skip
 
 
-def report(rows: Sequence[Row]) -> str:
-    """Return the tables as Markdown: one for each model."""
+def report(rows: Sequence[Row], only: str = "") -> str:
+    """Return the tables as Markdown: one for each model, or for one alone."""
     parts = []
-    for (model, half), found in _grouped(rows, "model", "half"):
+    wanted = [row for row in rows if row["model"] == only] if only else rows
+    for (model, half), found in _grouped(wanted, "model", "half"):
         parts += [
             f"## {model}, half {half}",
             "",
@@ -50,6 +51,7 @@ def _line(name: str, way: str, rows: list[Row]) -> list[str]:
     kept = sum(len(row.get("citations", ())) for row in answered)
     named = kept + sum(row.get("dropped", 0) for row in answered)
     calls = [call for row in rows for call in row["calls"]]
+    backed = [one["backing"] == "supported" for row in answered for one in row.get("support", ())]
     return [
         name,
         way,
@@ -65,11 +67,22 @@ def _line(name: str, way: str, rows: list[Row]) -> list[str]:
         str(named),
         f"{kept / named:.2f}" if named else "",
         _share(quoted),
+        _share(backed),
         _mean([sum(call.get("tokens_in") or 0 for call in row["calls"]) for row in rows]),
         _mean([sum(call.get("tokens_out") or 0 for call in row["calls"]) for row in rows]),
         f"{len(calls) / len(rows):.1f}",
         _mean([row["seconds"] for row in rows]),
+        _each([row["seconds"] for row in rows], sum(right), ",.0f"),
+        # rows of earlier versions, and models whose price is unknown, have no dollars
+        _each([row.get("usd") for row in rows], sum(right), ".4g"),
     ]
+
+
+def _each(amounts: Sequence[float | str | None], right: float, form: str) -> str:
+    """Return what a right answer took, wrong ones and refusals paid for; empty: unknown, or none was right."""
+    if not right or any(amount is None for amount in amounts):
+        return ""
+    return format(sum(float(amount) for amount in amounts if amount is not None) / right, form)
 
 
 def interval(values: Sequence[float]) -> str:

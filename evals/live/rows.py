@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from orchestrator.question.pipeline import Report
 
 Row = dict[str, Any]
+#: ways beside the product's own
+PLAIN, PEER = "plain", "paper-qa"
 #: rows that are kept, so that a series goes on from them
 KEPT = Path(__file__).parents[1] / "data" / "live.jsonl.gz"
 
