@@ -76,7 +76,7 @@ docs: $(VENV)/.installed-dev ## build the documentation's site into build/site; 
 docs-serve: $(VENV)/.installed-dev ## show the documentation at http://127.0.0.1:8001, as it is edited
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8001
 
-bench: $(VENV)/.installed-dev ## experiments without a key; draws docs/figures; ONLY="papers policy.census" chooses, INDEX=DIR adds some
+bench: $(VENV)/.installed-dev ## experiments without a key; draws docs/figures; ONLY="papers policy" chooses, INDEX=DIR adds some
 	$(BIN)/python -m evals --data $(DATA) $(if $(INDEX),--index $(INDEX)) $(ONLY)
 
 live: $(VENV)/.installed-dev ## five questions to a real model: MODEL=gguf:FILE or llamacpp:NAME

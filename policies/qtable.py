@@ -266,24 +266,8 @@ def reward(*, tau: float, r: float, best: float, alpha: float) -> float:
     return -(1 - alpha) * tau + alpha * (2 * r - best)
 
 
-def updated(table: QTable, state: int, action: int, reward: float) -> QTable:
-    """Return the table after one more reward: Q ← Q + (R − Q)/n, n including this reward (algorithm 1, line 15).
-
-    Args:
-        table: the table; unchanged.
-        state: number of the state, from 0.
-        action: place in :attr:`QTable.actions`, from 0.
-        reward: see :func:`reward`.
-    """
-    q, visits = table.q.copy(), table.visits.copy()
-    visits[state, action] += 1
-    old = q[state, action]
-    q[state, action] = reward if np.isnan(old) else old + (reward - old) / visits[state, action]
-    return replace(table, q=q, visits=visits)
-
-
 def merged(table: QTable, counts: NDArray[np.int64], sums: NDArray[np.float64]) -> QTable:
-    """Return the table after many more rewards, as if each had come by :func:`updated`.
+    """Return the table after many more rewards, as if each had come by itself: Q ← Q + (R − Q)/n (algorithm 1, line 15).
 
     Args:
         table: the table; unchanged.

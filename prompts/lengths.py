@@ -11,9 +11,8 @@ from posology.types import QuoteForm, Stage
 #: Bounds of stages that quote nothing, estimates. Rewriters are bounded by the words that they ask for, see
 #: :func:`text_tokens`.
 _UNQUOTED = {Stage.COMPRESS: 512, Stage.LABEL: 256, Stage.JUDGE: 128}
-#: Tokens of a whole reply, its JSON included, by the form of quotes: above the 99th percentile of replies that
-#: ``python -m evals.money.replies`` puts together, which names what it found. Tight, since a call is paid for in advance
-#: at its most. Reasoning before the reply comes on top.
+#: Tokens of a whole reply, its JSON included, by the form of quotes: above the 99th percentile of replies put
+#: together from experts' texts (``evals/results/money.md``). Tight, since a call is paid for in advance at its most. Reasoning before the reply comes on top.
 REPLY_TOKENS: Mapping[QuoteForm, Mapping[Stage, int]] = MappingProxyType(
     {
         "sentences": MappingProxyType(
@@ -58,7 +57,7 @@ def reply_tokens(
 
 
 #: Tokens of a reply's text for each word that was asked for: abstracts have 1.6 by the tokenizer that needs the
-#: most, 2.3 at the 99th percentile (``python -m evals.money.replies``), and models write more words than they are allowed.
+#: most, 2.3 at the 99th percentile (measured once), and models write more words than they are allowed.
 TOKENS_A_WORD = 2.5
 #: Tokens of the JSON around one passage's text, and around all.
 _ENTRY, _REPLY = 24, 64
@@ -79,8 +78,8 @@ def text_words(tokens: int, entries: int) -> int:
     return max(1, math.floor((tokens - _REPLY - _ENTRY * entries) / TOKENS_A_WORD))
 
 
-#: Characters that stand for one token of a reply that comes back as input. Of 4,500 replies that
-#: ``evals.money.replies`` puts together, o200k's tokens have 4.2 on average and 6.04 in the longest of them;
+#: Characters that stand for one token of a reply that comes back as input. Of 4,500 replies put
+#: together from experts' texts (measured once), o200k's tokens have 4.2 on average and 6.04 in the longest of them;
 #: by words, 2.9 tokens at most are counted for one.
 CHARACTERS = 6
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from orchestrator.settings import load_settings
 from orchestrator.training.calibration.learning import disagrees, held_ranking
-from orchestrator.training.kept import Kept, Stored, kept_json, key_of
 from policies import preflight_features
 from policies.preflight import PREFIX, SPOTLIGHT, observe
 from policies.preflight_features import WEIGHTS, candidates
@@ -33,6 +32,7 @@ from posology.types import MODES, Encoded, Passage, Query, Ranking, Retrieval, S
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.pruner import LateReranker
 from training.gold import Question, pubmedqa, scifact
+from training.kept import Kept, Stored, kept_json, key_of
 
 FILES = (
     "pool.jsonl.gz",

@@ -20,12 +20,13 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+from evals.compressors.cost import CostModel
 from evals.pooled import prices, shown
 from posology.text.quoting.edges import NEGATIONS
 from posology.text.sentences import split
 from posology.types import Passage, Usage
 from strategies.compression.checked import check
-from strategies.compression.summarization.cost import CostModel, machine_dollars
+from strategies.compression.summarization.cost import machine_dollars
 from strategies.compression.wording.drugs import is_drug
 from training.gold import rows
 

@@ -2,8 +2,7 @@
 
 Usage: ``python -m evals.conflicts.structure [--data PATH]``; exits with 1 unless everything is right.
 
-A scripted model plays reader and grouping from the gold labels, so no model's judgement is measured; :mod:`evals.conflicts`
-does that. The structure around it is checked: partitions, quotes, labels and the reduce step must lose no source, invent
+A scripted model plays reader and grouping from the gold labels, so no model's judgement is measured. The structure around it is checked: partitions, quotes, labels and the reduce step must lose no source, invent
 none, and put each on its side.
 """
 

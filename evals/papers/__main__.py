@@ -19,7 +19,6 @@ from pathlib import Path
 
 import anyio
 
-from evals.papers.figures import draw
 from evals.papers.rows import open_folder
 from evals.papers.run import Done, Payment, run
 from evals.papers.suite import Given
@@ -40,9 +39,6 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--questions", type=int, help="most questions; default: the suite's own")
     found.add_argument("--out", type=Path, default=Path("build/papers"), help="folder of the runs")
-    found.add_argument(
-        "--figures", type=Path, metavar="DIR", help="draw the runs in --out as SVG in this folder"
-    )
     found.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
     found.add_argument("--work", type=Path, default=WORK, help="where indices are kept")
     found.add_argument("--seed", type=int, default=0, help="of samples and simulated draws")
@@ -74,8 +70,6 @@ def main(argv: list[str] | None = None) -> int:
         except PosologyError as error:
             print(f"{name}: {error.message}", file=sys.stderr)
             failed = True
-    if given.figures is not None:
-        print(*draw(given.out, given.figures), sep="\n")
     return int(failed)
 
 

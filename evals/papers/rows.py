@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from evals.papers.suite import Item, Suite
 from orchestrator.evaluation.folder import CALLS, Calls, open_calls
-from orchestrator.training.paid.rows import Format, Row, RowFile, make_folder, open_rows, read_rows
+from orchestrator.training.paid.rows import Format, Row, RowFile, make_folder, open_rows
 from posology.errors import InputError
 
 ROWS, REPORT = "rows.jsonl", "report.md"
@@ -99,12 +99,6 @@ def open_folder(path: Path) -> Iterator[Folder]:
         rows = stack.enter_context(open_rows(path / ROWS, _ROWS))
         calls = stack.enter_context(open_calls(path / CALLS))
         yield Folder(path=path, rows=rows, calls=calls)
-
-
-def read_results(path: Path) -> list[Result]:
-    """Return the rows in the folder of a run; none if there is no such folder."""
-    rows = path / ROWS
-    return list(read_rows(rows, _ROWS).results.values()) if rows.is_file() else []
 
 
 def check(folder: Folder, begun: Begun) -> None:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from evals.policy.bench import SHIPPED, Asked, Bench, Outcome
-from evals.policy.census import ARMS, arm_of
 from orchestrator.evaluation.simulation import profiles
-from policies.affordable import PARTITIONED
+from policies.affordable import COMPRESSED, PARTITIONED
 from policies.preflight import SPOTLIGHT
+from posology.types import Dose
 
 DIRECT = "direct"
+ARMS = ("ladder", "one call", "compressed", "BriefContext")
 DRAWS = 2_000
 #: how far a mean may be above another by rounding
 _EPSILON = 1e-9
@@ -166,6 +167,15 @@ def recall(bench: Bench, of: np.ndarray) -> Iterator[str]:
         yield (
             f"| {setting} | {given.mean():.3f} | {share(given[buried])} | {share(given[mendable])} |"
         )
+
+
+def arm_of(dose: Dose) -> str:
+    """Return the name in :data:`ARMS` of a dose."""
+    if dose.strategy == PARTITIONED:
+        return "BriefContext"
+    if dose.strategy == COMPRESSED:
+        return "compressed"
+    return "ladder" if len(dose.rungs) > 1 else "one call"
 
 
 def census(bench: Bench, of: np.ndarray) -> str:

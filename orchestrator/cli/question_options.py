@@ -203,11 +203,8 @@ def _type(field: FieldInfo) -> Any:
     return list[str] if get_origin(kind) in (tuple, dict) else str
 
 
-#: the same options, for commands that take some of them one by one
+#: the same option, for a command that takes it by itself
 KOption = Annotated[int, option("k")]
-ModeOption = Annotated[str, option("mode")]
-ModelOption = Annotated[str | None, option("model")]
-MaxTokensOption = Annotated[int | None, option("max_tokens")]
 
 
 def _read_stdin() -> str:

@@ -69,12 +69,11 @@ def room(settings: Settings) -> Room:
 
 
 @asynccontextmanager
-async def open_jobs(settings: Settings, *, patience: int | None = None) -> AsyncIterator[JobStore]:
+async def open_jobs(settings: Settings) -> AsyncIterator[JobStore]:
     """Open the job store for a command.
 
     Args:
         settings: with the address.
-        patience: tries at each command while Redis is unreachable; ``None``: as many as a user waits for.
 
     Raises:
         ConfigurationError: no address is configured, or it is invalid.
@@ -88,7 +87,7 @@ async def open_jobs(settings: Settings, *, patience: int | None = None) -> Async
         async with open_store(
             url,
             retention=settings.retention,
-            patience=FEW_TRIES if patience is None else patience,
+            patience=FEW_TRIES,
             prices=price_book(settings),
             room=room(settings),
         ) as store:

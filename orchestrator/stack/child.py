@@ -150,9 +150,9 @@ class Child:
         finally:
             self.reap()
 
-    def last_lines(self, count: int = 5) -> tuple[str, ...]:
-        """Return the last lines of output since the last start."""
-        return self._output.last(count)
+    def last_lines(self) -> tuple[str, ...]:
+        """Return the last five lines of output since the last start."""
+        return self._output.last(5)
 
 
 async def _then_cancel(event: anyio.Event, scope: anyio.CancelScope) -> None:

@@ -79,17 +79,10 @@ class Batches(Base):
         Raises:
             InvalidQuery: there is no such state, or a page cannot be as long.
         """
-        query: dict[str, str | int] = {"limit": page}
-        if state is not None:
-            query["state"] = str(state)
-        while True:
-            reply = await self._wire.request("GET", "/v1/batches", repeatable=True, params=query)
-            found = read(BatchPage, reply.content)
+        query = {"limit": page} | ({} if state is None else {"state": str(state)})
+        async for found in self._pages("/v1/batches", BatchPage, query):
             for batch in found.batches:
                 yield batch
-            if found.next is None:
-                return
-            query["cursor"] = found.next
 
     async def cancel_batch(self, batch: str) -> BatchOutput:
         """Cancel the jobs of a batch that have not ended, and submit no more of its rows.
@@ -117,20 +110,10 @@ class Batches(Base):
         Raises:
             BatchNotFound: there is none of that id, or its record has expired.
         """
-        after = -1
-        while True:
-            reply = await self._wire.request(
-                "GET",
-                f"{_batch(batch)}/rows",
-                repeatable=True,
-                params={"after": after, "limit": page},
-            )
-            found = read(BatchRowPage, reply.content)
+        path, query = f"{_batch(batch)}/rows", {"after": -1, "limit": page}
+        async for found in self._pages(path, BatchRowPage, query, cursor="after"):
             for row in found.rows:
                 yield row
-            if found.next is None:
-                return
-            after = found.next
 
 
 def _batch(batch: str) -> str:

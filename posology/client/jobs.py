@@ -122,17 +122,10 @@ class Jobs(Base):
         Raises:
             InvalidQuery: there is no such state, or a page cannot be as long.
         """
-        query: dict[str, str | int] = {"limit": page}
-        if state is not None:
-            query["state"] = str(state)
-        while True:
-            reply = await self._wire.request("GET", "/v1/jobs", repeatable=True, params=query)
-            found = read(JobPage, reply.content)
+        query = {"limit": page} | ({} if state is None else {"state": str(state)})
+        async for found in self._pages("/v1/jobs", JobPage, query):
             for job in found.jobs:
                 yield job
-            if found.next is None:
-                return
-            query["cursor"] = found.next
 
     async def cancel(self, job: str) -> JobOutput:
         """Cancel a job; once this returns, no further model call of it is admitted.

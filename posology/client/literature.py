@@ -130,16 +130,9 @@ class Literature(Base):
         query: dict[str, Any] = {"limit": page} | _named(collection)
         if since is not None:
             query["since"] = str(since)
-        while True:
-            reply = await self._wire.request(
-                "GET", "/v1/answers/affected", repeatable=True, params=query
-            )
-            found = read(AffectedPage, reply.content)
+        async for found in self._pages("/v1/answers/affected", AffectedPage, query):
             for one in found.answers:
                 yield one
-            if found.next is None:
-                return
-            query["cursor"] = found.next
 
 
 def _named(collection: str | None) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import httpx2
@@ -20,7 +20,13 @@ from posology.network.clients import checked_url, http_client
 from posology.network.failures import reason
 from posology.network.proxies import shown, through
 
+if TYPE_CHECKING:
+    from posology.published.affected import AffectedPage
+    from posology.published.jobs import BatchPage, BatchRowPage, JobPage
+
 M = TypeVar("M", bound=BaseModel)
+#: a page of a list
+P = TypeVar("P", "JobPage", "BatchPage", "BatchRowPage", "AffectedPage")
 
 #: statuses that another attempt may cure
 _PASSING = frozenset({429, 502, 503, 504})
@@ -179,6 +185,18 @@ class Base:
     def __init__(self, wire: Wire, timeout: float) -> None:
         self._wire = wire
         self._timeout = timeout
+
+    async def _pages(
+        self, path: str, form: type[P], query: dict[str, Any], *, cursor: str = "cursor"
+    ) -> AsyncGenerator[P]:
+        """Yield the pages of a list, each fetched when it is read."""
+        while True:
+            reply = await self._wire.request("GET", path, repeatable=True, params=query)
+            page = read(form, reply.content)
+            yield page
+            if page.next is None:
+                return
+            query = query | {cursor: page.next}
 
     def _patient(self, wait: float) -> dict[str, Any]:
         """Return the arguments of a request that the service may hold for some seconds."""

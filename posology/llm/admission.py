@@ -38,7 +38,6 @@ class Headroom:
         max_waiters: maximum number of waiting calls; with as many before it a call is refused at once.
             ``None``: no maximum.
         sleep: waits; it may return early when there is nothing left to wait for.
-        clock: seconds, from any origin; goes with ``sleep``.
     """
 
     def __init__(
@@ -48,13 +47,11 @@ class Headroom:
         wait_timeout: float,
         max_waiters: int | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-        clock: Callable[[], float] = anyio.current_time,
     ) -> None:
         self._inner = inner
         self._wait_timeout = wait_timeout
         self._max_waiters = max_waiters
         self._sleep = sleep
-        self._clock = clock
 
     async def __call__(self, call: Call, state: CallState) -> Completion:
         """Make an attempt when there is room for it.
@@ -62,13 +59,13 @@ class Headroom:
         Raises:
             HeadroomReserved: there was no room in time, or too many calls wait.
         """
-        give_up = self._clock() + self._wait_timeout
+        give_up = anyio.current_time() + self._wait_timeout
         while True:
             try:
                 return await self._inner(call, state)
             except HeadroomReserved as error:
                 pause = pause_after(error, random.random())  # noqa: S311 - so that not all ask at once
-                if self._clock() + max(pause, error.retry_after or 0.0) > give_up:
+                if anyio.current_time() + max(pause, error.retry_after or 0.0) > give_up:
                     raise
                 if self._max_waiters is not None and error.place >= self._max_waiters:
                     raise

@@ -53,11 +53,6 @@ class Checked:
         return len(self.added)
 
 
-def faithful(summary: str, passage: Passage) -> str:
-    """Return the sentences of a summary that its source supports, see :func:`check`."""
-    return check(summary, passage).text
-
-
 def check(summary: str, passage: Passage) -> Checked:
     """Remove from a summary the sentences that its source does not support.
 

@@ -56,7 +56,7 @@ class Conflicts(Suite):
         "The paper's conflicts are of 105 PubMedQA questions; that set-up is part of `briefcontext-position`.",
         "A simulated model takes a contradicting passage in as it does a right one.",
         "If both are taken in, it decides rightly at the rate of table S2, however many passages are on each side.",
-        "The offline reader gives no short answers, so that it has no conflicts; `python -m evals.conflicts` asks a scripted one.",
+        "The offline reader gives no short answers, so that it has no conflicts.",
         "HealthVer: only claims that no packaged model was trained on, with evidence that is not evenly split.",
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -22,8 +22,12 @@ from orchestrator.cli.jobs.store import one_or_all, whose, with_store
 from orchestrator.cli.output.tables import print_line
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from orchestrator.jobs.store import JobStore
     from posology.budget.books.archive.moving import Archived
+
+T = TypeVar("T")
 
 app = typer.Typer(
     help="Check, repair, export, archive and mirror the ledger of model calls (docs/how-to/ledger.md).",
@@ -60,15 +64,12 @@ def verify(
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
 
-        async def work(store: JobStore, tenant: str) -> tuple[LedgerAudit, ...]:
-            found: list[LedgerAudit] = []
-            for name in await whose(store, tenant, everybody=all_tenants):
-                place = store.redis, store.url, name
-                inspected = None if archive is None else await Inspector(*place, archive)()
-                found.append(audit_output(await Auditor(*place).verify(), inspected))
-            return tuple(found)
+        async def verified(store: JobStore, name: str) -> LedgerAudit:
+            place = store.redis, store.url, name
+            inspected = None if archive is None else await Inspector(*place, archive)()
+            return audit_output(await Auditor(*place).verify(), inspected)
 
-        audits = with_store(tenant, work)
+        audits = _each(tenant, verified, all_tenants=all_tenants)
         out = LedgerOutput(right=all(audit.right for audit in audits), tenants=audits)
         if as_json:
             print_json(out)
@@ -96,16 +97,10 @@ def rebuild(
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
 
-        async def work(store: JobStore, tenant: str) -> tuple[LedgerRebuilt, ...]:
-            tenants = await whose(store, tenant, everybody=all_tenants)
-            return tuple(
-                [
-                    rebuilt_output(await Auditor(store.redis, store.url, name).rebuild())
-                    for name in tenants
-                ]
-            )
+        async def corrected(store: JobStore, name: str) -> LedgerRebuilt:
+            return rebuilt_output(await Auditor(store.redis, store.url, name).rebuild())
 
-        rebuilt = with_store(tenant, work)
+        rebuilt = _each(tenant, corrected, all_tenants=all_tenants)
         out = RebuiltOutput(right=all(one.right for one in rebuilt), tenants=rebuilt)
         if as_json:
             print_json(out)
@@ -165,15 +160,12 @@ def settle_orphans(
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
 
-        async def work(store: JobStore, tenant: str) -> tuple[LedgerSettled, ...]:
-            found: list[LedgerSettled] = []
-            for name in await whose(store, tenant, everybody=all_tenants):
-                settle = Orphans(store.redis, store.url, name, archive=archive)
-                ended = await settle(billed=not not_billed, age=hours * 3600, only=attempts or ())
-                found.append(settled_output(ended, billed=not not_billed))
-            return tuple(found)
+        async def ended(store: JobStore, name: str) -> LedgerSettled:
+            settle = Orphans(store.redis, store.url, name, archive=archive)
+            orphans = await settle(billed=not not_billed, age=hours * 3600, only=attempts or ())
+            return settled_output(orphans, billed=not not_billed)
 
-        settled = with_store(tenant, work)
+        settled = _each(tenant, ended, all_tenants=all_tenants)
         out = SettledOutput(right=all(one.right for one in settled), tenants=settled)
         if as_json:
             print_json(out)
@@ -267,12 +259,8 @@ def archive(
         except OSError as error:
             raise BadFile(error.strerror or str(error), path=str(folder)) from None
 
-        async def work(store: JobStore, tenant: str) -> list[Archived]:
-            found: list[Archived] = []
-            for name in await whose(store, tenant, everybody=all_tenants):
-                move = Archive(store.redis, store.url, tenant=name, folder=folder)
-                found += await move(start)
-            return found
+        async def moved(store: JobStore, name: str) -> list[Archived]:
+            return await Archive(store.redis, store.url, tenant=name, folder=folder)(start)
 
         out = ArchiveOutput(
             files=tuple(
@@ -282,7 +270,8 @@ def archive(
                     entries=one.entries,
                     removed=one.removed,
                 )
-                for one in with_store(tenant, work)
+                for files in _each(tenant, moved, all_tenants=all_tenants)
+                for one in files
             )
         )
         if as_json:
@@ -351,6 +340,17 @@ def mirror(
         raise typer.Exit(SOME_BAD)
 
 
-def _print(line: str) -> None:
+def _each(
+    tenant: str | None, work: Callable[[JobStore, str], Awaitable[T]], *, all_tenants: bool
+) -> tuple[T, ...]:
+    """Do some work for the ledger of a tenant, or of each."""
 
+    async def of_each(store: JobStore, tenant: str) -> tuple[T, ...]:
+        names = await whose(store, tenant, everybody=all_tenants)
+        return tuple([await work(store, name) for name in names])
+
+    return with_store(tenant, of_each)
+
+
+def _print(line: str) -> None:
     print_line(Console(), line)

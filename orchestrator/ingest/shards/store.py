@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from orchestrator.work.items import Claim, Item, Kind, Sweeping
 from orchestrator.work.store import WorkStore
 from posology.index.shards.collector import Outcome
-from posology.store.connection import TRIES, connect, translated
+from posology.store.connection import connect, translated
 
 #: name of the broker's queue
 INGEST = "posology.ingest"
@@ -95,7 +95,7 @@ def outcome_of(shard: Item) -> Outcome:
 
 
 @asynccontextmanager
-async def open_shards(url: str, *, patience: int = TRIES) -> AsyncIterator[ShardStore]:
+async def open_shards(url: str) -> AsyncIterator[ShardStore]:
     """Open the store of shards at an address."""
-    async with connect(url, tries=patience) as redis:
+    async with connect(url) as redis:
         yield ShardStore(redis, url)

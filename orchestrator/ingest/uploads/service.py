@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,7 +71,6 @@ class Ingester:
         lease: seconds without a heartbeat after which another process continues.
         process: name of this process.
         turn: seconds after which another tenant's file has its turn.
-        clock: seconds, growing.
     """
 
     def __init__(
@@ -84,11 +82,9 @@ class Ingester:
         lease: float,
         process: str = "",
         turn: float = TURN,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._uploads = uploads
         self._ingest = ingest
-        self._clock = clock
         self._stop = stop
         self._lease = lease
         self._process = process
@@ -143,7 +139,7 @@ class Ingester:
             # of another version of Posology: nothing can be said of it
             await self._uploads.work.finish(claim, IngestState.FAILED.value, size=0)
             return True
-        watch = Watch(ingest, self._stop, turn=self._turn, clock=self._clock)
+        watch = Watch(ingest, self._stop, turn=self._turn)
         watch.lease = Lease(self._uploads.work, claim, seconds=self._lease, record=watch.record)
         async with anyio.create_task_group() as group:
             group.start_soon(watch.lease.extend)

@@ -26,7 +26,7 @@ OFFLINE: Mapping[Stage, float] = MappingProxyType(
 )
 #: The same of a language model, without reasoning, in its tokens. No provider was at hand: an answer with
 #: two or three quotes, 0.9 findings of 100 tokens and what stands around them, an answer with a claim or
-#: two, of the replies that ``evals.money.replies`` puts together. They give way to the tenant's own figures.
+#: two, of replies put together from experts' texts. They give way to the tenant's own figures.
 MODEL: Mapping[Stage, float] = MappingProxyType(
     {Stage.ANSWER: 200, Stage.EXTRACT: 100, Stage.REDUCE: 200}
 )

@@ -15,11 +15,6 @@ def day_of(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d}"
 
 
-def month_of(at: datetime) -> str:
-    """Return the month of a time, e.g. ``2026-01``."""
-    return f"{at.astimezone(UTC):%Y-%m}"
-
-
 def midnight(day: date) -> datetime:
     """Return the beginning of a day."""
     return datetime.combine(day, time(), UTC)

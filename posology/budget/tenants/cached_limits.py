@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import cast
 
@@ -34,22 +34,11 @@ class TenantLimits:
     Args:
         redis: the connection.
         url: for messages.
-        kept: seconds until limits are read again.
-        clock: seconds, from any origin.
     """
 
-    def __init__(
-        self,
-        redis: Redis,
-        url: str,
-        *,
-        kept: float = KEPT,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, redis: Redis, url: str) -> None:
         self._redis = redis
         self._url = url
-        self._keep = kept
-        self._clock = clock
         self._known: dict[str, _Kept] = {}
 
     async def __call__(self, tenant: str) -> Limits:
@@ -59,7 +48,7 @@ class TenantLimits:
             InvalidQuery: the name is malformed.
             StoreUnavailable: the limits are unknown.
         """
-        now = self._clock()
+        now = time.monotonic()
         found = self._known.get(tenant)
         if found is not None and now < found.until:
             return found.limits
@@ -69,5 +58,5 @@ class TenantLimits:
         read = limits.read(record)
         if len(self._known) >= _TENANTS:
             self._known.clear()
-        self._known[tenant] = _Kept(limits=read, until=now + self._keep)
+        self._known[tenant] = _Kept(limits=read, until=now + KEPT)
         return read

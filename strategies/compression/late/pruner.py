@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from posology.errors import IndexMismatch
-from posology.seams import Compressor
 from posology.types import Compressed, Retrieval, Retrieved, TokenVectors
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.features import Asked, Coded, kind, observe
@@ -35,9 +34,6 @@ class Pruner:
 
     Args:
         threshold: minimum probability of a kept sentence when no share is given; ``None``: the calibrated one.
-        fallback: compresses retrievals without token codes of its codec; ``None``: LeanContext without a
-            reducer.
-        codec: token codec; ``None``: the packaged one.
         head: trained scorer; ``None``: the packaged one.
 
     Raises:
@@ -48,20 +44,19 @@ class Pruner:
         self,
         *,
         threshold: float | None = None,
-        fallback: Compressor | None = None,
-        codec: LateCodec | None = None,
         head: Head | None = None,
     ) -> None:
         if threshold is not None and not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be 0 to 1 (got {threshold})")
-        self._codec = LateCodec.packaged() if codec is None else codec
+        self._codec = LateCodec.packaged()
         self._head = Head.packaged() if head is None else head
         if self._head.codec != self._codec.name:
             raise ValueError(
                 f"head must be trained on codec {self._codec.name} (got {self._head.codec})"
             )
         self._threshold = self._head.threshold if threshold is None else threshold
-        self._fallback = LeanContext.top() if fallback is None else fallback
+        #: compresses retrievals without token codes of the codec
+        self._fallback = LeanContext.top()
 
     @property
     def name(self) -> str:

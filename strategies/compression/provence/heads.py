@@ -33,21 +33,18 @@ class TwoHeads(nn.Module):
     last states of its encoder. Not thread-safe.
     """
 
-    def __init__(self, reranker: Any, token_head: nn.Linear | None = None) -> None:
-        """Add a token head to a re-ranker.
+    def __init__(self, reranker: Any) -> None:
+        """Add a new token head to a re-ranker, from its encoder's states to :data:`DROP` and :data:`KEEP`.
 
         Args:
             reranker: of ``AutoModelForSequenceClassification``.
-            token_head: from the encoder's states to :data:`DROP` and :data:`KEEP`; ``None``: a new one.
         """
         super().__init__()
         config = reranker.config
         self.reranker = reranker
-        if token_head is None:
-            token_head = nn.Linear(config.hidden_size, 2)
-            nn.init.normal_(token_head.weight, std=getattr(config, "initializer_range", 0.02))
-            nn.init.zeros_(token_head.bias)
-        self.token_head = token_head
+        self.token_head = nn.Linear(config.hidden_size, 2)
+        nn.init.normal_(self.token_head.weight, std=getattr(config, "initializer_range", 0.02))
+        nn.init.zeros_(self.token_head.bias)
         self.dropout = nn.Dropout(_dropout(config))
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Seen:

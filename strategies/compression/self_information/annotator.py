@@ -88,24 +88,23 @@ class SelfInformationAnnotator:
 class NgramScorer:
     """:class:`Scorer` by an n-gram model of the ingested corpus; before training it knows no word."""
 
-    def __init__(self, *, order: int = ORDER, least: int = LEAST) -> None:
+    def __init__(self, *, order: int = ORDER) -> None:
         """Set its size.
 
         Args:
             order: words of the longest n-grams, 1 to 3.
-            least: minimum count of an n-gram.
         """
-        self._order, self._least = order, least
-        self._model = learn((), order=order, least=least)
+        self._order = order
+        self._model = learn((), order=order, least=LEAST)
 
     @property
     def name(self) -> str:
-        """Return ``ngram`` with the order and the minimum count."""
-        return f"ngram-{self._order}-{self._least}"
+        """Return ``ngram`` with the order and the minimum count of an n-gram."""
+        return f"ngram-{self._order}-{LEAST}"
 
     def learn(self, texts: Iterable[str]) -> None:
         """Count n-grams."""
-        found = learn(texts, order=self._order, least=self._least)
+        found = learn(texts, order=self._order, least=LEAST)
         # the stored state is rounded: score with the same values as after a restore
         self._model = NgramModel.from_bytes(found.to_bytes())
 

@@ -41,19 +41,12 @@ class Summarization:
     name = NAME
     extractive = False
 
-    def __init__(
-        self,
-        models: Sequence[str],
-        *,
-        memory: Memory | None = None,
-        device: str | None = None,
-    ) -> None:
+    def __init__(self, models: Sequence[str], *, memory: Memory | None = None) -> None:
         """Name the models; each is loaded at its first use.
 
         Args:
             models: folders or Hugging Face names, at least one.
             memory: keeps summaries permanently; ``None``: they are kept by this object.
-            device: ``cpu``, ``cuda`` or ``cuda:N``; ``None``: ``cuda``, if there is one.
 
         Raises:
             ModelUnavailable: the files of a model are missing.
@@ -63,7 +56,6 @@ class Summarization:
             raise ValueError("models must not be empty")
         self._cards = {name: read_card(locate(name, kind="summarization model")) for name in models}
         self._memory = memory or _Own()
-        self._device = device
         self._lock = threading.Lock()
         self._loaded: dict[str, Summarizer] = {}
 
@@ -160,7 +152,7 @@ class Summarization:
     def _model(self, name: str) -> Summarizer:
         with self._lock:
             if name not in self._loaded:
-                self._loaded[name] = load(name, device=find_device(self._device))
+                self._loaded[name] = load(name, device=find_device(None))
             return self._loaded[name]
 
 

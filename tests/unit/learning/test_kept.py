@@ -10,11 +10,11 @@ import anyio
 import numpy as np
 import pytest
 
-from orchestrator.training.kept import BATCH, Kept, Stored, kept_json, key_of
 from posology.index.schema import quantise
 from posology.testing import HashEmbedder, TruncatingCodec
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence
+from training.kept import BATCH, Kept, Stored, kept_json, key_of
 
 PASSAGES = [
     Passage(id=f"p:{n}", title=f"Trial {n}", text=f"The drug helped {n}. It was cheap.")

@@ -15,6 +15,7 @@ from orchestrator.jobs.records import WHOLE
 from orchestrator.training.qtable.promotion import merge
 from policies import qtable
 from policies.qtable import ACTIONS
+from tests.support.qtables import updated
 from tests.unit.policies.tables import CREATED, table
 
 LATER = CREATED + timedelta(days=3)
@@ -42,7 +43,7 @@ def test_it_is_as_if_each_reward_had_come_by_itself(
     cells: dict[tuple[int, int], Summed] = {}
     for state, action, score, shown in given_:
         reward = qtable.reward(tau=shown / WHOLE, r=score / WHOLE, best=1, alpha=0.5)
-        one_by_one = qtable.updated(one_by_one, state, action, reward)
+        one_by_one = updated(one_by_one, state, action, reward)
         before = cells.get((state, action), cell(state, ACTIONS[action]))
         cells[state, action] = Summed(
             state=state,

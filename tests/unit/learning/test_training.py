@@ -16,8 +16,9 @@ from orchestrator.training.qtable.learner import (
     tabulate,
     taught,
 )
-from policies.qtable import STATES, QTable, nearest, reward, state_vector, updated
+from policies.qtable import STATES, QTable, nearest, reward, state_vector
 from posology.errors import InputError
+from tests.support.qtables import updated
 from tests.unit.learning.runs import asked, begin, explored, replied
 from tests.unit.policies.tables import retrieval, table
 

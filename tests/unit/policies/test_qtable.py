@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from policies import qtable
 from policies.qtable import ACTIONS, QTable, choose, observe, state_vector, strangers
 from posology.errors import PolicyMismatch
+from tests.support.qtables import updated
 from tests.unit.policies.tables import CREATED, retrieval, table
 
 rewards = st.floats(-2, 2, allow_subnormal=False)
@@ -196,7 +197,7 @@ def test_the_reward_is_the_papers() -> None:
 def test_values_are_means_of_rewards(given_: list[float]) -> None:
     of = table(visits=0, q=np.full((3, len(ACTIONS)), np.nan))
     for reward in given_:
-        of = qtable.updated(of, 1, 4, reward)
+        of = updated(of, 1, 4, reward)
     assert of.q[1, 4] == pytest.approx(np.mean(given_), abs=1e-9)
     assert of.visits[1, 4] == len(given_)
     assert of.visits.sum() == len(given_)
@@ -211,7 +212,7 @@ def test_many_rewards_at_once_are_the_same_as_one_by_one(
     one_by_one = start
     counts, sums = np.zeros((3, 10), np.int64), np.zeros((3, 10))
     for state, action, reward in given_:
-        one_by_one = qtable.updated(one_by_one, state, action, reward)
+        one_by_one = updated(one_by_one, state, action, reward)
         counts[state, action] += 1
         sums[state, action] += reward
     at_once = qtable.merged(start, counts, sums)
@@ -222,7 +223,7 @@ def test_many_rewards_at_once_are_the_same_as_one_by_one(
 def test_a_table_stays_as_it_is() -> None:
     of = table()
     before = of.digest, of.q.copy()
-    assert qtable.updated(of, 0, 0, 1.0).digest != of.digest
+    assert updated(of, 0, 0, 1.0).digest != of.digest
     assert (of.q == before[1]).all()
     assert replace(of).digest == before[0]
     with pytest.raises(ValueError, match="read-only"):

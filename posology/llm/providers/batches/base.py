@@ -70,14 +70,12 @@ class SdkBatches(ABC):
 
     Args:
         adapter: of the same provider, which this object closes.
-        clock: POSIX seconds.
     """
 
     limits: ClassVar[BatchLimits]
 
-    def __init__(self, adapter: SdkAdapter, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, adapter: SdkAdapter) -> None:
         self._http = adapter
-        self._clock = clock
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -259,7 +257,7 @@ class SdkBatches(ABC):
 
     def _none(self, since: datetime) -> BatchFound:
         """Return that no batch was found, which is final after a while."""
-        return BatchFound(batch=None, sure=self._clock() - since.timestamp() >= APPEARS)
+        return BatchFound(batch=None, sure=time.time() - since.timestamp() >= APPEARS)
 
     def _checked(self, lines: Mapping[str, BatchLine], label: str) -> BatchLine:
         """Return one of the lines of a batch.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -53,13 +52,12 @@ class OpenAIBatches(SdkBatches):
 
     Args:
         adapter: writes the requests, reads the replies, and is closed by this object.
-        clock: POSIX seconds.
     """
 
     limits: ClassVar[BatchLimits] = BatchLimits(lines=50_000, bytes=200_000_000)
 
-    def __init__(self, adapter: OpenAIAdapter, *, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(adapter, clock=clock)
+    def __init__(self, adapter: OpenAIAdapter) -> None:
+        super().__init__(adapter)
         self._adapter = adapter
 
     async def create(self, lines: Mapping[str, BatchLine], *, label: str) -> str:

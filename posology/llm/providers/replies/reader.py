@@ -94,16 +94,10 @@ class ReplyReader:
         )
 
     def unusable(
-        self,
-        reply: Reply,
-        reason: str,
-        *,
-        model: str,
-        usage: Usage | None = None,
-        served: Served | None = None,
+        self, reply: Reply, reason: str, *, model: str, usage: Usage | None = None
     ) -> ProviderError:
         """Return the error that a reply holds; else, that it is not in the provider's own format."""
-        known: dict[str, Any] = {"model": model, "usage": usage, "served": served}
+        known: dict[str, Any] = {"model": model, "usage": usage}
         if (fault := Fault.within(reply.body)) is not None:
             return self.told(reply, fault, **known)
         return self.malformed(reason, request_id=reply.request_id, **known)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.compression.summarization.cost import CostModel, machine_dollars
+from evals.compressors.cost import CostModel
+from strategies.compression.summarization.cost import machine_dollars
 
 K, THOUSAND = Decimal(1_024), Decimal(1_000)
 #: A10G, 0.383 s a summary, half of the time at work. The paper's dollars come out when a price "per 1,000 tokens"
