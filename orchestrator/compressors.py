@@ -13,8 +13,6 @@ from posology.errors import ConfigurationError, InvalidQuery
 from posology.seams import Compressor, Rewriter
 from strategies.compression import COMPRESSORS, PROMPTS, TOPS, known, make
 from strategies.compression.cascade import parse as parse_cascade
-from strategies.compression.late import pruner
-from strategies.compression.late.head import Head
 from strategies.compression.parts import Parts
 
 if TYPE_CHECKING:
@@ -85,7 +83,11 @@ class Compressors:
         while (cascade := parse_cascade(last)) is not None:
             made_of.add(TOPS[cascade.top])
             last = cascade.rest
-        learned = [Head.packaged().version] if pruner.NAME in made_of | {last} else []
+        learned = []
+        if "pruner" in made_of | {last}:
+            from strategies.compression.late.head import Head
+
+            learned = [Head.packaged().version]
         model = self._parts.models.get(last)
         return " ".join([name, *learned, *([model] if model is not None else [])])
 

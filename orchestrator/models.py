@@ -43,15 +43,24 @@ class Models:
         self._packaged: SentenceTransformerEmbedder | None = None
         self._own: Embedder | None = None
 
-    def load_ahead(self) -> None:
+    def load_ahead(self, reading: ReaderOptions | None = None) -> None:
         """Begin to load the encoder in a thread, while the caller imports and opens other things.
 
-        An error is raised again by :meth:`embedder`.
+        An error is raised again by what loads it in the foreground.
+
+        Args:
+            reading: options of the offline reader, whose models are loaded too; ``None``: another model answers.
         """
 
         def load() -> None:
             with suppress(PosologyError):
                 self.embedder()
+            if reading is not None and reading.method != "late" and reads():
+                from posology.reading.crossencoder import CrossEncoder
+
+                with suppress(PosologyError):
+                    CrossEncoder.packaged()
+                    self.judge()
 
         threading.Thread(target=load, name="encoder").start()
 

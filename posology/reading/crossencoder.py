@@ -7,6 +7,7 @@ bytes. How it was trained and what it reaches: ``posology/reading/models/MODEL_C
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -84,7 +85,8 @@ class CrossEncoder:
     @classmethod
     def packaged(cls) -> CrossEncoder:
         """Return the packaged model; its file is read once a process."""
-        return _packaged()
+        with _LOADING:
+            return _packaged()
 
     @property
     def name(self) -> str:
@@ -196,6 +198,10 @@ def _probability(odds: NDArray[np.float32], line: tuple[float, float]) -> NDArra
     with np.errstate(over="ignore"):
         found: NDArray[np.float32] = (1 / (1 + np.exp(-(slope * odds + offset)))).astype(np.float32)
     return found
+
+
+#: it is loaded once, also by threads
+_LOADING = threading.Lock()
 
 
 @cache

@@ -6,6 +6,7 @@ One model for one task, every layer trained on claims that people wrote (``pytho
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -59,7 +60,8 @@ class Judge:
     @classmethod
     def packaged(cls) -> Judge:
         """Return the packaged judge; its file is read once a process."""
-        return _packaged()
+        with _LOADING:
+            return _packaged()
 
     @property
     def name(self) -> str:
@@ -81,6 +83,10 @@ class Judge:
         for row, (logits,) in zip(found, self._model.run(inputs, ("stances",)), strict=True):
             row[:] = logits
         return found
+
+
+#: it is loaded once, also by threads
+_LOADING = threading.Lock()
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ def wordpieces(tokenizer_json: Path) -> Pieces:
     return pieces
 
 
+@cache
 def _tokenizer(file: Path) -> Tokenizer:
     if not file.is_file():
         msg = f"no tokenizer at {file}"

@@ -6,49 +6,46 @@ A new one is a file here and a line in ``COMPRESSORS``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
 from posology.seams import Compressor, Rewriter
-from strategies.compression import (
-    extractive_summary,
-    leancontext,
-    provence,
-    selective_context,
-    tcra_semantic,
-)
 from strategies.compression.cascade import cascade, parse
-from strategies.compression.late import pruner
 from strategies.compression.parts import Parts
-from strategies.compression.rewriters import query_summary, semantic_rewrite
-from strategies.compression.summarization import compressor as summarization
 
-#: Maker of each compressor, by name.
+
+def _of(module: str) -> Any:
+    return import_module(f"{__name__}.{module}")
+
+
+#: Maker of each compressor, by name; it imports the compressor's module.
 COMPRESSORS: Mapping[str, Callable[[Parts], Compressor | Rewriter]] = MappingProxyType(
     {
-        leancontext.NAME: lambda _: leancontext.LeanContext(),
-        leancontext.TOP_NAME: lambda _: leancontext.LeanContext.top(),
-        pruner.NAME: lambda _: pruner.Pruner(),
-        selective_context.NAME: lambda _: selective_context.SelectiveContext(),
-        selective_context.SENTENCE_NAME: lambda _: selective_context.SelectiveSentences(),
-        selective_context.WORD_NAME: selective_context.make_words,
-        extractive_summary.NAME: lambda _: extractive_summary.ExtractiveSummary(),
-        tcra_semantic.NAME: tcra_semantic.make_exact,
-        tcra_semantic.FAST_NAME: tcra_semantic.make_fast,
-        tcra_semantic.BARE_NAME: tcra_semantic.make_bare,
-        summarization.NAME: summarization.make,
-        provence.NAME: provence.make,
-        query_summary.NAME: lambda _: query_summary.QuerySummary(),
-        semantic_rewrite.NAME: lambda _: semantic_rewrite.SemanticRewrite(),
+        "leancontext": lambda _: _of("leancontext").LeanContext(),
+        "leancontext_top": lambda _: _of("leancontext").LeanContext.top(),
+        "pruner": lambda _: _of("late.pruner").Pruner(),
+        "selective_context": lambda _: _of("selective_context").SelectiveContext(),
+        "selective_context_sentence": lambda _: _of("selective_context").SelectiveSentences(),
+        "selective_context_word": lambda parts: _of("selective_context").make_words(parts),
+        "extractive_summary": lambda _: _of("extractive_summary").ExtractiveSummary(),
+        "tcra_semantic": lambda parts: _of("tcra_semantic").make_exact(parts),
+        "tcra_semantic_fast": lambda parts: _of("tcra_semantic").make_fast(parts),
+        "tcra_semantic:guard=off": lambda parts: _of("tcra_semantic").make_bare(parts),
+        "summarization": lambda parts: _of("summarization.compressor").make(parts),
+        "provence": lambda parts: _of("provence").make(parts),
+        "query_summary": lambda _: _of("rewriters.query_summary").QuerySummary(),
+        "semantic_rewrite": lambda _: _of("rewriters.semantic_rewrite").SemanticRewrite(),
     }
 )
 #: Names of the prompts of each rewriter's calls, for the record of a decision.
 PROMPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {query_summary.NAME: ("summarise",), semantic_rewrite.NAME: ("rewrite",)}
+    {"query_summary": ("summarise",), "semantic_rewrite": ("rewrite",)}
 )
 #: Maximum nesting of cascades; names come from outside.
 MOST_CASCADES = 3
 #: Compressor that chooses a cascade's whole sentences, by the first part of the cascade's name.
-TOPS: Mapping[str, str] = MappingProxyType({"top": leancontext.TOP_NAME, "pruner": pruner.NAME})
+TOPS: Mapping[str, str] = MappingProxyType({"top": "leancontext_top", "pruner": "pruner"})
 
 
 def known(name: str) -> bool:

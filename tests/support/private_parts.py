@@ -38,6 +38,13 @@ BRANCHES = Part(
     written_for="0.40.0",
     used_in="posology/index/versions.py",
 )
+#: what opens the connections of a pool, and the pools of a client
+BACKEND = Part(
+    name="_network_backend",
+    package="httpcore2",
+    written_for="2.16.2",
+    used_in="posology/network/streams.py",
+)
 #: parameters of a channel's connections
 CONNPARAMS = Part(
     name="Channel._connparams",

@@ -14,12 +14,25 @@ class Channel(redis.Channel):
     When a connection is lost, kombu (5.7) forgets its address, and then still puts messages back and acknowledges late
     ones by it. The ``AttributeError`` of that ended the worker; an error of the connection does not. The units of these
     messages are found by their leases.
+
+    One client serves every command of a connection pool: kombu makes one for each message that it notes or acknowledges.
     """
+
+    _client: Any = None
 
     def _connparams(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's own form
         if self.connection is None or self.connection.client is None:
             raise ConnectionError("the connection to the broker was closed")
         return super()._connparams(asynchronous)  # type: ignore[no-untyped-call]
+
+    def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's own form
+        # those that wait for messages have a connection of their own
+        if asynchronous:
+            return super()._create_client(asynchronous)  # type: ignore[no-untyped-call]
+        client = self._client
+        if client is None or client.connection_pool is not self.pool:
+            client = self._client = super()._create_client()  # type: ignore[no-untyped-call]
+        return client
 
 
 class Transport(redis.Transport):

@@ -75,6 +75,7 @@ def ask(
     from orchestrator.question.checks import check_awaited
     from orchestrator.question.request import AskRequest
     from posology.llm.accounting import Account
+    from posology.published.answers import judged
 
     form = output.chosen()
     account = Account()
@@ -109,7 +110,7 @@ def ask(
         from orchestrator.models import Models
 
         models = Models(settings.embedder, settings.embedding)
-        models.load_ahead()
+        models.load_ahead(None if judged(request.model) else settings.reading)
 
         # while the encoder loads
         from orchestrator.budget import open_budget

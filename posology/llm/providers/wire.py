@@ -26,6 +26,7 @@ from posology.llm.providers.places import Allowance
 from posology.llm.providers.replies.reader import Reply, ReplyReader
 from posology.llm.providers.translation import Vendor
 from posology.network.clients import checked_url, http_client
+from posology.network.streams import check_quickly
 from posology.types import Call, Completion, Finish, Served, Tier, Usage
 
 #: maximum seconds to connect
@@ -373,11 +374,8 @@ def _pool(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
     number of idle connections, which close after a few seconds, is not bounded either: the next burst of calls would
     reopen them.
     """
-    return http_client(
-        base_url,
-        timeout=timeouts(timeout),
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
-    )
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+    return check_quickly(http_client(base_url, timeout=timeouts(timeout), limits=limits))
 
 
 def timeouts(timeout: float) -> httpx2.Timeout:
