@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 from posology.errors import IndexFault, IndexMissing
@@ -20,7 +18,8 @@ def connect(place: Place) -> tuple[Any, Any]:
         IndexFault: no index can be stored there, or there is no connection.
         ConfigurationError: credentials are missing.
     """
-    lancedb = _library()
+    import lancedb
+
     place.reach()
     try:
         session = lancedb.Session()
@@ -34,25 +33,6 @@ def connect(place: Place) -> tuple[Any, Any]:
             f"no index can be stored at {place.uri}: {error}", index=place.uri
         ) from error
     return connection, session
-
-
-def _library() -> Any:
-    """Import LanceDB; on Python 3.11 with the decorators that it uses from 3.12 on, which check nothing.
-
-    The package ``overrides`` parses the callers of each decorated method, which takes a third of the import.
-    """
-    if sys.version_info < (3, 12) and not {"lancedb", "overrides"} & sys.modules.keys():
-        plain = ModuleType("overrides")
-        plain.__dict__.update(override=lambda method: method, EnforceOverrides=object)
-        sys.modules["overrides"] = plain
-        try:
-            import lancedb
-        finally:
-            # others may want the package itself
-            sys.modules.pop("overrides", None)
-    import lancedb
-
-    return lancedb
 
 
 def require(place: Place) -> None:
