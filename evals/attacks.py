@@ -28,6 +28,7 @@ from orchestrator.environment import prepare_libraries
 from posology.seams import SupportJudge
 from posology.types import Backing
 from strategies.compression.wording.drugs import is_drug
+from training.gold import need
 
 _DRUGS = ("apixaban", "metformin", "atorvastatin", "amoxicillin", "ibuprofen", "sertraline")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -151,10 +152,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rules", action="store_true", help="without the judge")
     options = parser.parse_args(argv)
-    if missing := [name for name in FILES if not (options.data / name).exists()]:
-        sys.exit(
-            f"{options.data} has no {missing[0]}. Pass --data with the folder of the data sets."
-        )
+    need(options.data, *FILES)
     prepare_libraries()
     gold = [one for one in scifact(options.data) if one.supports]
     judge = None if options.rules else judge_of()

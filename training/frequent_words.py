@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import random
 import re
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from posology.hub import published
 from posology.text.bounds import FREQUENT
-from training.gold import DATA, rows
+from training.gold import DATA, need, rows
 
 FILES = (
     "pool.jsonl.gz",
@@ -81,8 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="training.frequent_words", description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
     data: Path = parser.parse_args(argv).data
-    if missing := [name for name in FILES if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
+    need(data, *FILES)
     write(Texts.read(data))
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,3 +45,9 @@ def rows(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a gzipped file of JSON lines."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+def need(data: Path, *names: str) -> None:
+    """Exit with a message that names the first of some files that a folder of data sets lacks."""
+    if missing := [name for name in names if not (data / name).exists()]:
+        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")

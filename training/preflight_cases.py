@@ -31,7 +31,7 @@ from posology.seams import Embedder, Reranker, TokenCodec
 from posology.types import MODES, Encoded, Passage, Query, Ranking, Retrieval, Sentence
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.pruner import LateReranker
-from training.gold import Question, pubmedqa, scifact
+from training.gold import Question, need, pubmedqa, scifact
 from training.kept import Kept, Stored, kept_json, key_of
 
 FILES = (
@@ -120,8 +120,7 @@ async def gather(data: Path, index: Path, *, reranked: bool = True) -> Cases:
         index: folder of the index.
         reranked: whether to gather the pruner's order, too.
     """
-    if missing := [name for name in FILES if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
+    need(data, *FILES)
     embedder, codec = load(options=load_settings().embedding), LateCodec.packaged()
     if not (index / "complete").exists():
         build(data, index, embedder, codec)

@@ -36,6 +36,7 @@ from posology.store.memory import SqliteMemory
 from strategies.compression import COMPRESSORS, make
 from strategies.compression.parts import Parts
 from strategies.compression.self_information.annotator import NgramScorer
+from training.gold import need
 
 #: shares at which compressors are measured that leave whole sentences, and ``None``: their own choice
 SENTENCES = (0.05, 0.1, 0.2, 0.4)
@@ -252,9 +253,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--again", action="store_true", help="measure anew what is kept")
     given = parser.parse_args(argv)
-    for name in FILES:
-        if not (given.data / name).exists():
-            sys.exit(f"{given.data} has no {name}. Pass --data with the folder of the data sets.")
+    need(given.data, *FILES)
     anyio.run(
         experiment,
         Given(

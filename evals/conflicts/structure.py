@@ -9,7 +9,6 @@ none, and put each on its side.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -26,6 +25,7 @@ from posology.types import Answer, Call, Stage, Task
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
 from strategies.briefcontext.strategy import BriefContext
+from training.gold import need
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -175,8 +175,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="evals.conflicts.structure", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     data = parser.parse_args(argv).data
-    if missing := [name for name in FILES if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
+    need(data, *FILES)
     perfect = True
     for name, cases in (("healthver", healthver(data)), ("ramdocs", ramdocs(data))):
         counts = anyio.run(evaluate, cases)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import random
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -25,6 +24,7 @@ import numpy as np
 from posology.budget.bounds.openai_tokens import ENCODINGS, default_folder, load
 from posology.text.bounds import TextBound, bytes_bound, words_bound
 from training.frequent_words import FILES, Texts, vocabulary
+from training.gold import need
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -204,8 +204,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--texts", type=int, default=1_200, help="of each real set")
     arguments = parser.parse_args(argv)
     data: Path = arguments.data
-    if missing := [name for name in FILES if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
+    need(data, *FILES)
     texts = Texts.read(data)
     held = _compare(texts, arguments.texts)
     _speed(texts)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ from orchestrator.settings import Settings
 from posology.corpus import sample
 from posology.llm.accounting import Account
 from strategies import STRATEGIES
-from training.gold import rows
+from training.gold import need, rows
 
 _BILLED_AS = "openai:gpt-4o-mini"
 _PUBMEDQA = "pubmedqa_train.jsonl.gz"
@@ -119,12 +118,10 @@ def _sample_lines() -> list[str]:
 
 
 def _pubmedqa_lines(data: Path, count: int) -> list[str]:
-    path = data / _PUBMEDQA
-    if not path.exists():
-        sys.exit(f"{data} has no {_PUBMEDQA}. Pass --data with the folder of the data sets.")
+    need(data, _PUBMEDQA)
     return [
         json.dumps({"question": row["question"], "form": "yes_no_maybe"})
-        for row in rows(path)[:count]
+        for row in rows(data / _PUBMEDQA)[:count]
     ]
 
 

@@ -54,6 +54,7 @@ from prompts.answer import AnswerReply
 from strategies.direct import Direct
 from strategies.evidence import whole
 from strategies.ladder import Ladder
+from training.gold import need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -353,9 +354,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--unanswerable", type=int, default=200)
     parser.add_argument("--plot", type=Path, help="where to draw cost against accuracy")
     given = parser.parse_args(argv)
-    for file in (FILE, UNANSWERABLE):
-        if not (given.data / file).exists():
-            sys.exit(f"{given.data} has no {file}. Pass --data with the folder of the data sets.")
+    need(given.data, FILE, UNANSWERABLE)
     pool = open_pool(given.data, given.work)
     asked = pool.sample("test", given.questions, given.seed)
     found = anyio.run(measure, pool, asked)

@@ -70,6 +70,7 @@ from posology.llm.stack import build
 from posology.seams import Complete, Journal
 from posology.types import Answer, Call, Completion, Stage
 from prompts.answer import AnswerReply
+from training.gold import need
 
 K = 16
 #: questions that the Q-table learns from, and passages of each: the product's default
@@ -361,8 +362,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--table", action="store_true", help="train a Q-table here")
     parser.add_argument("--least", type=float, default=THRESHOLD, help="refuse below this score")
     given = parser.parse_args(argv)
-    if not (given.data / FILE).exists():
-        sys.exit(f"{given.data} has no {FILE}. Pass --data with the folder of the data sets.")
+    need(given.data, FILE)
     pool = open_pool(given.data, given.work)
     table = _table(pool, given) if given.table or given.qtable is not None else None
     asked = pool.unseen(given.part, given.questions, given.seed)

@@ -55,7 +55,7 @@ from evals.policy.report import (
 from evals.pooled import FILE, SHADOW, arguments, open_pool
 from policies.affordable import PARTITIONED, WHOLE
 from posology.types import Dose
-from training.gold import rows
+from training.gold import need, rows
 from training.preflight import INDEX
 
 SQUAD, BIOASQ, PUBMEDQA = "squad", "bioasq", "pubmedqa"
@@ -206,8 +206,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--k", type=int, default=8, help="passages a question")
     parser.add_argument("--whole", action="store_true", help="count shown parts as whole passages")
     given = parser.parse_args(argv)
-    if not (given.data / FILE).exists():
-        sys.exit(f"{given.data} has no {FILE}. Pass --data with the folder of the data sets.")
+    need(given.data, FILE)
     asked = [one for name in given.sets for one in anyio.run(ask, name, given)]
     # all indices have vectors of the packaged embedder
     bench = Bench(asked, partial=not given.whole)

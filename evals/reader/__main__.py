@@ -31,7 +31,7 @@ from posology.llm.offline.verdict import lean, verdict
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
 from posology.reading.judge import Judge
 from posology.types import Excerpt
-from training.gold import DATA
+from training.gold import DATA, need
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -302,8 +302,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--by", choices=("late", "cross-encoder"), help="one method alone")
     parser.add_argument("--tokens", type=int, default=READ, help="that the cross-encoder reads")
     given = parser.parse_args(argv)
-    if missing := [name for name in FILES if not (given.data / name).exists()]:
-        sys.exit(f"{given.data} has no {missing[0]}. Pass --data with the folder of the data sets.")
+    need(given.data, *FILES)
     data = Data(folder=given.data, part="dev" if given.dev else "test", most=given.questions)
     methods = [late(data.embedder)] if given.by != "cross-encoder" else []
     if given.by == "late":

@@ -22,7 +22,6 @@ Intervals are 95 % bootstrap intervals over documents (HealthVer: claims).
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -47,6 +46,7 @@ from posology.types import (
 from prompts.answer import Said
 from strategies.citing import state
 from strategies.support.check import cases_of, checked, probabilities
+from training.gold import need
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -294,10 +294,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if options.rules and options.limits:
         parser.error("--limits are the judge's: omit --rules")
-    if missing := [name for name in FILES if not (options.data / name).exists()]:
-        sys.exit(
-            f"{options.data} has no {missing[0]}. Pass --data with the folder of the data sets."
-        )
+    need(options.data, *FILES)
     prepare_libraries()
     judges: list[SupportJudge | None] = [None] if options.rules else [judge_of()]
     if options.judge:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
+from orchestrator.cli.ask.explanation import why_job
 from orchestrator.cli.demo.money import SHADOW, TOO_LITTLE, limit, shadow_prices, show_account
-from orchestrator.cli.demo.policy import POLICY, step_down
 from orchestrator.cli.jobs.view import show_event
 from orchestrator.cli.output.tables import print_form
 from orchestrator.cli.terminal import show_answer
@@ -26,6 +26,7 @@ from orchestrator.rendering.words import money
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
+from policies.affordable import describe
 from posology.corpus.sample import SampleQuestion, notes_file, questions
 from posology.errors import PosologyError
 from posology.published.answers import AskOutput, Status
@@ -36,6 +37,11 @@ TENANT = "demo"
 CONTRADICTORY = ("q14",)
 #: a sample question that the preflight flags, asked under decreasing caps
 STEPPED_DOWN = "q05"
+#: dollars, from ample to too little; at each step one more dose becomes too expensive
+CAPS = tuple(map(Decimal, ("0.1", "0.01", "0.0048", "0.0042", "0.0001")))
+#: the paper's preflight, which chooses BriefContext more often than the calibrated one; no Q-table, since a
+#: configured one was trained on another corpus
+POLICY = "router:preflight=published,qtable=off"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,3 +259,22 @@ def summary(asked: Sequence[Asked]) -> Table:
         ("cost", money(sum(costs, Decimal(0)) if len(costs) == len(spent) else None), ""),
     )
     return table_of("measure, count, share", (*shares, *sums), title="sample questions")
+
+
+async def step_down(console: Console, ask: Callable[[Decimal], Awaitable[JobOutput]]) -> None:
+    """Ask one question under each of :data:`CAPS`; print the doses, and explain the last but one.
+
+    Args:
+        console: to print to.
+        ask: asks the question under a cap and waits for its end.
+    """
+    console.print(
+        Rule("Policies: the dose that the question needs and the budget allows", style="dim")
+    )
+    jobs = [await ask(cap) for cap in CAPS]
+    rows = (
+        (cap, describe(job.decision.dose) if job.decision else "undecided", job.charged_usd)
+        for cap, job in zip(CAPS, jobs, strict=True)
+    )
+    print_form(console, table_of("cap, dose, cost", rows, texts="dose", title=jobs[0].question))
+    why_job(console, jobs[-2])

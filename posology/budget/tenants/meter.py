@@ -14,7 +14,8 @@ processes, which must agree to about a second; the counter uses the server's clo
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
@@ -28,7 +29,7 @@ from limits.aio.strategies import (
 from redis.asyncio import Redis
 
 from posology.budget.ledger.scripts import source
-from posology.budget.tenants.cached_limits import TenantLimits
+from posology.budget.tenants.limits import read
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
@@ -36,6 +37,8 @@ from posology.types import Limits, Scope, Taken
 
 #: seconds
 MINUTE = 60.0
+#: seconds until a tenant's limits are read again, and a change takes effect
+_LIMITS_KEPT = 1.0
 #: maximum tenants in the cache
 _TENANTS = 1_000
 
@@ -217,3 +220,45 @@ def _item(scope: Scope, limits: Limits) -> _Minute:
     amount = limits.requests_per_minute if scope is Scope.REQUESTS else limits.tokens_per_minute
     assert amount is not None
     return _Minute(amount, namespace=str(scope))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kept:
+    limits: Limits
+    until: float
+
+
+class TenantLimits:
+    """Reads tenants' limits, with a cache.
+
+    Only rate limits are read here: the script that reserves reads the budgets itself.
+
+    Args:
+        redis: the connection.
+        url: for messages.
+    """
+
+    def __init__(self, redis: Redis, url: str) -> None:
+        self._redis = redis
+        self._url = url
+        self._known: dict[str, _Kept] = {}
+
+    async def __call__(self, tenant: str) -> Limits:
+        """Return the limits of a tenant; a tenant without a record has none.
+
+        Raises:
+            InvalidQuery: the name is malformed.
+            StoreUnavailable: the limits are unknown.
+        """
+        now = time.monotonic()
+        found = self._known.get(tenant)
+        if found is not None and now < found.until:
+            return found.limits
+        with translated(self._url):
+            reading = self._redis.hgetall(f"{keys.prefix(tenant)}tenant")
+            record = await cast("Awaitable[dict[str, str]]", reading)
+        of_tenant = read(record)
+        if len(self._known) >= _TENANTS:
+            self._known.clear()
+        self._known[tenant] = _Kept(limits=of_tenant, until=now + _LIMITS_KEPT)
+        return of_tenant

@@ -15,12 +15,12 @@ from posology.llm.calls import ReplyProgress
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.clouds.azure import AzureAdapter
 from posology.llm.providers.clouds.bedrock import BedrockAdapter
+from posology.llm.providers.local.ollama import OllamaAssembly
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.providers.streaming import LONG
 from posology.llm.providers.streams.assembly import Assembly, NoReply
 from posology.llm.providers.streams.chat import ChatAssembly
 from posology.llm.providers.streams.messages import MessageAssembly
-from posology.llm.providers.streams.ollama import OllamaAssembly
 from posology.llm.providers.streams.receiving import Incoming, receive
 from posology.testing.provider import formats
 from posology.testing.provider.streaming import (

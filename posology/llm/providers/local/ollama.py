@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from posology.llm.providers.fields import believed, count, fields_of
+from posology.llm.providers.fields import believed, count, fields_of, section
 from posology.llm.providers.local.adapter import LocalAdapter
 from posology.llm.providers.local.kinds import WINDOW, Kind
 from posology.llm.providers.local.servers import OllamaModel, Served, read_ollama_model
@@ -13,9 +13,36 @@ from posology.llm.providers.replies.faults import Fault
 from posology.llm.providers.replies.finishes import finish_of
 from posology.llm.providers.replies.messages import said_in
 from posology.llm.providers.replies.reader import Reply
-from posology.llm.providers.streams.ollama import OllamaAssembly
+from posology.llm.providers.streams.assembly import Assembly
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Tier, Usage
+
+
+class OllamaAssembly(Assembly):
+    """Puts lines together into the body of a reply, whose counts stand in the last line."""
+
+    CUT = b'{"done": true, "done_reason": "length"}'
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: texts of the message by field, in pieces
+        self._pieces: dict[str, list[str]] = {}
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if self._fault(event):
+            return
+        for name, value in section(event, "message").items():
+            if isinstance(value, str) and name != "role":
+                self._pieces.setdefault(name, []).append(value)
+                self._wrote(value)
+        self._fields |= {name: value for name, value in event.items() if name != "message"}
+        self.done = self.finished = event.get("done") is True
+
+    def _content(self) -> Mapping[str, Any]:
+        if not self._pieces:
+            return {}
+        texts = {name: "".join(pieces) for name, pieces in self._pieces.items()}
+        return {"message": {"role": "assistant", **texts}}
 
 
 class OllamaAdapter(LocalAdapter):
