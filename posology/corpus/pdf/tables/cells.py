@@ -1,0 +1,178 @@
+"""Cells of a table, their text, and the table that the grid of other formats reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from posology.corpus.documents.grid import TOO_LARGE, Grid
+from posology.corpus.pdf.layout import written
+from posology.corpus.pdf.lines import joined
+from posology.corpus.pdf.process import Word
+from posology.corpus.pdf.tables.shapes import Refused
+from posology.types import UNREADABLE
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+#: two values side by side, which may be those of two columns
+_TWO_VALUES = re.compile(r"[\d)\]%*†‡]\s+[<>≤≥]?[-−–+]?\d")
+#: marks of notes
+_MARK = re.compile(r"(?:[a-z]|[*†‡§¶‖#]+)(?:,(?:[a-z]|[*†‡§¶‖#]+))*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Cell:
+    """A cell, or a heading."""
+
+    #: words of each of its lines
+    lines: Sequence[Sequence[Word]]
+    across: int = 1
+    down: int = 1
+    indented: bool = False
+
+    def text(self, known: Mapping[str, int], marks: frozenset[str] = frozenset()) -> str:
+        """Return its text.
+
+        Args:
+            known: words of the document, see :func:`~posology.corpus.pdf.lines.joined`.
+            marks: raised letters and signs of the table's notes, which are left out.
+        """
+        return joined([line for line in (_line(words, marks) for words in self.lines) if line], known)[0]
+
+
+@dataclass(slots=True)
+class Found:
+    """A table that is certain."""
+
+    label: str
+    caption: Sequence[Sequence[Word]]
+    #: rows of headings; columns that a cell from above spans have none
+    heads: list[list[Cell]]
+    body: list[list[Cell]]
+    notes: Sequence[Sequence[Word]] = ()
+    #: all words that are not read as text of the page
+    words: list[Word] = field(default_factory=list)
+    #: place: left, right, and baseline of the caption
+    x0: float = 0.0
+    x1: float = 0.0
+    base: float = 0.0
+
+    def lines(self, known: Mapping[str, int]) -> Iterator[str]:
+        """Yield the caption, a sentence for each row, and the notes.
+
+        Args:
+            known: words of the document, see :func:`~posology.corpus.pdf.lines.joined`.
+        """
+        yield Cell(lines=self.caption).text(known)
+        yield from self.rows(known)
+        for note in self.notes:
+            yield f"{self.label}, note: {_line(note, frozenset())}"
+
+    def rows(self, known: Mapping[str, int]) -> Iterator[str]:
+        """Yield a sentence for each row, as of tables in other formats."""
+        from lxml import etree
+
+        marks = frozenset(filter(None, map(_mark, self.notes)))
+        table = etree.Element("table")
+        for part, tag, rows in (("thead", "th", self.heads), ("tbody", "td", self.body)):
+            holder = etree.SubElement(table, part)
+            for row in rows:
+                out = etree.SubElement(holder, "tr")
+                for cell in row:
+                    one = etree.SubElement(out, tag, colspan=str(cell.across), rowspan=str(cell.down))
+                    one.text = _xml(cell.text(known, marks))
+                    if cell.indented:
+                        one.set("style", "text-indent: 1em")
+        yield from Grid.read(table, _text).lines(self.label, UNREADABLE)
+
+
+def check(found: Found) -> None:
+    """Check what must hold of any table.
+
+    Raises:
+        Refused: it does not.
+    """
+    if len(found.body) < 2:
+        raise Refused("fewer than two rows")
+    headings = _headings(found.heads)
+    if len(headings) < 2 or not all(headings[1:]):
+        raise Refused("a column without heading")
+    if len(set(headings[1:])) < len(headings) - 1:
+        raise Refused("two columns with one heading")
+    for text in headings:
+        if UNREADABLE in text or len(text.split()) > 25:
+            raise Refused("a heading that is none")
+    for row in found.body:
+        for i, cell in enumerate(row):
+            text = cell.text({})
+            if i and _TWO_VALUES.search(text):
+                raise Refused("two values in a cell")
+            if len(text.split()) > 60:
+                raise Refused("a cell that is a paragraph")
+
+
+def _headings(heads: Sequence[Sequence[Cell]]) -> list[str]:
+    """Return the headings of each column from top to bottom."""
+    columns: dict[int, list[Cell]] = {}
+    taken: dict[tuple[int, int], bool] = {}
+    for i, row in enumerate(heads):
+        at = 0
+        for cell in row:
+            while taken.get((i, at)):
+                at += 1
+            for column in range(at, at + cell.across):
+                columns.setdefault(column, []).append(cell)
+                for below in range(i, i + cell.down):
+                    taken[below, column] = True
+    return [" / ".join(cell.text({}) for cell in columns[at]).strip(" /") for at in sorted(columns)]
+
+
+def _line(words: Sequence[Word], marks: frozenset[str]) -> str:
+    if marks:
+        words = [one for one in map(_unmarked(marks), words) if one is not None]
+    if not words:
+        return ""
+    base = max(words, key=lambda word: (round(word.main.height, 1), len(word.main.text))).main.base
+    size = max(word.main.height for word in words)
+    return written(words, base, size)
+
+
+def _unmarked(marks: frozenset[str]) -> Callable[[Word], Word | None]:
+    """Return what takes raised marks of notes from a word; ``None``: nothing else is in it."""
+
+    def unmarked(word: Word) -> Word | None:
+        main = word.main
+        runs = tuple(
+            run
+            for run in word.runs
+            if run is main
+            or not (
+                run.height < 0.85 * main.height
+                and run.base < main.base - 0.08 * main.height
+                and _MARK.fullmatch(run.text)
+                and set(run.text.split(",")) <= marks
+            )
+        )
+        if len(runs) == len(word.runs):
+            return word
+        return Word(runs=runs, main=main, bold=word.bold, turn=word.turn)
+
+    return unmarked
+
+
+def _mark(note: Sequence[Word]) -> str:
+    """Return the letter or sign with which a note begins; empty: none."""
+    first = note[0].runs[0].text.rstrip(").")
+    return first if _MARK.fullmatch(first) else ""
+
+
+def _xml(text: str) -> str:
+    # controls stand in no XML; they are counted as unreadable
+    return "".join(char if char.isprintable() or char == " " else UNREADABLE for char in text)
+
+
+def _text(cell: _Element) -> str:
+    return cell.text or ""
