@@ -13,7 +13,7 @@ from posology.corpus.pdf.segments import segments
 from posology.corpus.pdf.tables import columns
 from posology.corpus.pdf.tables.cells import Cell, Found, check
 from posology.corpus.pdf.tables.ruled import RuledGrid
-from posology.corpus.pdf.tables.shapes import NEAR, Refused, Ruling, Spaces, TextLine, split, text_lines
+from posology.corpus.pdf.tables.shapes import NEAR, Refused, Ruling, Spaces, TextLine, text_lines
 
 #: captions of a page, and words of a page that may have a table
 _CAPTIONS, _WORDS = 20, 20_000
@@ -233,7 +233,7 @@ class _Page:
         text = "".join(f"{word.main.text} " for line in caption for word in line.words)
         head = [word for line in caption for word in line.words]
         return Found(
-            label=label_of(text).capitalize(),
+            label=re.sub(r"\ATABLE", "Table", label_of(text)),
             caption=[line.words for line in caption],
             heads=table[0],
             body=table[1],
@@ -311,11 +311,15 @@ def _until_apart(lines: Sequence[TextLine]) -> list[TextLine]:
         if line.parts == 1 and len(line.words) > 2 * _PROSE:
             break
         some.append(line)
-    while some and some[-1].parts == 1:
-        some.pop()
-    if len(some) < 2:
+    last = next((i for i in range(len(some), 0, -1) if some[i - 1].parts > 1), 0)
+    if last < 2:
         raise Refused("no rows below the caption")
-    return some
+    most = max(two.base - one.base for one, two in pairwise(some[:last]))
+    for line in some[last:]:
+        # the end of the last row, or a note
+        if line.base - some[last - 1].base <= 1.05 * most and line.size > _NOTE_SIZE * some[last - 1].size:
+            raise Refused("a line that may be of the last row")
+    return some[:last]
 
 
 def _is_prose(table: Sequence[Sequence[Cell]], column: int) -> bool:
@@ -328,6 +332,3 @@ def _are_rows(heads: Sequence[Sequence[Cell]]) -> bool:
     texts = [cell.text({}) for row in heads for cell in row][1:]
     numbers = [one for one in texts if re.match(r"[<>±−–-]?\d", one) and not re.match(r"(?:19|20)\d\d\b", one)]
     return 2 * len(numbers) > len(texts)
-
-
-__all__ = ["split", "tables"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from posology.corpus.pdf.blocks import Block, Role
 from posology.corpus.pdf.layout import Line, lines
-from posology.corpus.pdf.process import Rule, Run, Word
+from posology.corpus.pdf.process import Rule, Word
 from posology.corpus.pdf.tables.cells import Found
 from posology.corpus.pdf.tables.find import tables
 
@@ -73,6 +73,3 @@ def _stands(found: Found, sign: str) -> Word:
     like = found.caption[0][0]
     run = replace(like.main, text=sign, x0=found.x0, x1=max(found.x1, found.x0 + 1))
     return Word(runs=(run,), main=run, bold=False, turn=like.turn)
-
-
-__all__ = ["Run", "Tables"]

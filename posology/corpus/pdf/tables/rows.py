@@ -69,6 +69,8 @@ def rows(sections: Sequence[Sequence[BodyLine]], width: int, *, banded: bool) ->
     left = _left(sections)
     if banded:
         return _kinds([_one_row(some) for some in sections], width, left)
+    if len(sections) > 1 and not all(len(some) == 1 or _are_rows(some) for some in sections):
+        raise Refused("lines between two rules that may be one row or several")
     near = _tight(sections)
     groups = [list(group) for some in sections for group in _groups(some, near)]
     if any(len(group) > 1 for group in groups):
@@ -76,7 +78,7 @@ def rows(sections: Sequence[Sequence[BodyLine]], width: int, *, banded: bool) ->
             return _kinds(groups, width, left)
         if not all(map(_are_rows, groups)):
             raise Refused("lines that may be one row or several")
-    return _kinds(list(_by_words([line for some in sections for line in some])), width, left)
+    return _kinds(list(_by_words([line for some in sections for line in some], left)), width, left)
 
 
 def is_banded(sections: Sequence[Sequence[BodyLine]]) -> bool:
@@ -108,7 +110,7 @@ def _is_row(lines: Sequence[BodyLine]) -> bool:
 def _are_rows(lines: Sequence[BodyLine]) -> bool:
     """Return whether lines are rows for sure: numbers stand below each other, but for names of groups."""
     valued = [line for line in lines if not line.alone]
-    return all(one.figures & two.figures for one, two in pairwise(valued))
+    return len(valued) > 1 and all(one.figures & two.figures for one, two in pairwise(valued))
 
 
 def _one_row(lines: Sequence[BodyLine]) -> list[BodyLine]:
@@ -139,10 +141,11 @@ def _groups(lines: Sequence[BodyLine], near: float | None) -> Iterator[list[Body
         yield group
 
 
-def _by_words(lines: Sequence[BodyLine]) -> Iterator[list[BodyLine]]:
+def _by_words(lines: Sequence[BodyLine], left: float | None) -> Iterator[list[BodyLine]]:
     """Yield rows of lines that are as far from each other: what they say must tell which go on with a cell."""
     row: list[BodyLine] = []
-    for line in lines:
+    off = [_is_off(line, left) for line in lines]
+    for i, line in enumerate(lines):
         last = row[-1] if row else None
         if last is None:
             goes_on = False
@@ -155,9 +158,9 @@ def _by_words(lines: Sequence[BodyLine]) -> Iterator[list[BodyLine]]:
             if last.over is not None or (last.alone and len(row) == 1):
                 raise Refused("names that may be one")
             goes_on = True
-        elif line.lower and line.over is None and last.alone and last.over is None:
+        elif line.lower and line.over is None and last.alone and last.over is None and not (off[i - 1] < off[i] <= min(off[i : i + 2])):
             raise Refused("a name that may go on with a group")
-        elif line.lower and line.over is None and not last.figures & line.figures:
+        elif line.lower and line.over is None and not last.alone and not last.figures & line.figures:
             raise Refused("a row that may go on with the row above")
         elif not line.alone and not line.figures and set(last.cells) - set(line.cells) and not last.alone:
             raise Refused("a row that may go on with the row above")
