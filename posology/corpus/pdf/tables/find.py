@@ -13,7 +13,7 @@ from posology.corpus.pdf.segments import segments
 from posology.corpus.pdf.tables import columns
 from posology.corpus.pdf.tables.cells import Cell, Found, check
 from posology.corpus.pdf.tables.ruled import RuledGrid
-from posology.corpus.pdf.tables.shapes import NEAR, Refused, Ruling, Spaces, TextLine, text_lines
+from posology.corpus.pdf.tables.shapes import NEAR, Crossed, Refused, Ruling, Spaces, TextLine, text_lines
 
 #: captions of a page, and words of a page that may have a table
 _CAPTIONS, _WORDS = 20, 20_000
@@ -95,11 +95,13 @@ class _Page:
         some = [word for word in self._words if y0 < word.main.base - 0.2 * word.main.size < y1]
         some = [word for word in some if word.x1 > x0 and word.x0 < x1]
         if any(word.x0 < x0 - NEAR or word.x1 > x1 + NEAR for word in some):
-            raise Refused("words that cross the sides of the table")
+            raise Crossed("words that cross the sides of the table")
         return some
 
     def _ruled(self, first: Word, top: Rule) -> Found:
-        above = text_lines(self._within(min(top.x0, first.x0 - 1), top.x1, first.main.top - 0.5, top.y0))
+        end = max(one.x1 for one in self._segments if any(word is first for word in one.words))
+        left, right = min(top.x0, first.x0 - 1), max(top.x1, end)
+        above = text_lines(self._within(left, right, first.main.top - 0.5, top.y0))
         caption = _caption(above, first)
         if len(caption) < len(above):
             raise Refused("lines between caption and rule")
@@ -140,14 +142,19 @@ class _Page:
         if len(full) < 2:
             raise Refused("no rule below the headings")
         heads = text_lines(self._within(top.x0, top.x1, top.y0, full[1].y0))
-        sections, bottom = [], full[1].y0
+        sections, bottom = list[list[TextLine]](), full[1].y0
+        #: of a group between two rules, if rows follow
+        names: list[list[TextLine]] = []
         spaces: Spaces | None = None
         for upper, lower in pairwise(full[1:]):
             some = text_lines(self._within(top.x0, top.x1, upper.y0, lower.y0))
-            if not some or not _is_section(some):
+            if some and _is_section(some):
+                sections += [*names, some]
+                names, bottom = [], lower.y0
+            elif not some or not _is_name(some) or names:
                 break
-            sections.append(some)
-            bottom = lower.y0
+            else:
+                names.append(some)
         if not sections:
             if len(full) > 2:
                 raise Refused("no rows below the headings")
@@ -169,7 +176,13 @@ class _Page:
         return above, columns.body(sections, own, spaces), bottom
 
     def _unruled(self, first: Word) -> Found:
-        x0, x1 = self._side(first)
+        try:
+            return self._unruled_within(first, *self._side(first))
+        except Crossed:
+            # over all columns of the page
+            return self._unruled_within(first, *self._sides())
+
+    def _unruled_within(self, first: Word, x0: float, x1: float) -> Found:
         limit = min(
             (some[0].main.base - some[0].main.size for some in self.captions if some[0].main.base > first.main.base and x0 <= some[0].x0 < x1),
             default=1e9,
@@ -196,8 +209,7 @@ class _Page:
     def _side(self, first: Word) -> tuple[float, float]:
         """Return the sides of the column of text that a caption is in."""
         prose = [one for one in self._segments if len(one.words) >= _PROSE]
-        left = min(word.x0 for word in self._words) - 1
-        right = max(word.x1 for word in self._words) + 1
+        left, right = self._sides()
         middle = (left + right) / 2
         crossing = [one for one in prose if one.x0 < middle < one.x1]
         if len(crossing) > 0.3 * len(prose) or not prose:
@@ -205,6 +217,9 @@ class _Page:
         if first.x0 < middle:
             return left, max([word.x1 for word in self._words if word.x1 < middle], default=middle) + 1
         return min([word.x0 for word in self._words if word.x0 > middle], default=middle) - 1, right
+
+    def _sides(self) -> tuple[float, float]:
+        return min(word.x0 for word in self._words) - 1, max(word.x1 for word in self._words) + 1
 
     def _check_sides(self, x0: float, x1: float, lines: Sequence[TextLine]) -> None:
         """Check that what is beside a table without rules is prose, and not a part of it.
@@ -300,6 +315,11 @@ def _is_section(lines: Sequence[TextLine]) -> bool:
     """Return whether lines between two rules may be rows: not prose."""
     several = sum(line.parts > 1 for line in lines)
     return several > 0 and 3 * several >= len(lines)
+
+
+def _is_name(lines: Sequence[TextLine]) -> bool:
+    """Return whether what is between two rules may name a group of rows."""
+    return len(lines) == 1 and len(lines[0].words) <= 2 * _PROSE
 
 
 def _until_apart(lines: Sequence[TextLine]) -> list[TextLine]:

@@ -25,6 +25,10 @@ class Refused(Exception):
     """A table whose grid is not certain."""
 
 
+class Crossed(Refused):
+    """A table whose sides words cross."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spaces:
     """Widths of gaps between words, points."""
