@@ -55,10 +55,9 @@ class Found:
     notes: Sequence[Sequence[Word]] = ()
     #: all words that are not read as text of the page
     words: list[Word] = field(default_factory=list)
-    #: place: left, right, and baseline of the caption
+    #: left of the caption, and right of the table
     x0: float = 0.0
     x1: float = 0.0
-    base: float = 0.0
 
     def lines(self, known: Mapping[str, int]) -> Iterator[str]:
         """Yield the caption, a sentence for each row, and the notes.

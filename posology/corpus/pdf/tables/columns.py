@@ -212,11 +212,18 @@ def _check_stacks(
             ]  # fmt: skip
             if not beside or i == 0 or two.text[0] in "([":
                 continue
-            left = columns[i - 1].x1
-            right = columns[i + 1].x0 if i + 1 < len(columns) else max(columns[i].x1, one.x1, two.x1)
-            aligned = min(abs(one.x0 - two.x0), abs(one.x1 - two.x1), abs(one.x0 + one.x1 - two.x0 - two.x1) / 2) < 1
+            left = max([columns[i - 1].x1, *(chunk.x1 for _, chunk in own[i - 1])])
+            right = max(one.x1, two.x1) + 2 * _MARGIN
+            if i + 1 < len(columns):
+                right = min([columns[i + 1].x0, *(chunk.x0 for _, chunk in own[i + 1])])
+            ends = one.x0 - two.x0, one.x1 - two.x1, (one.x0 + one.x1 - two.x0 - two.x1) / 2
             first = two.words[0].x1 - two.words[0].x0
-            if not aligned or one.x1 - one.x0 + first < right - left - 2 * _MARGIN:
+            if (
+                min(map(abs, ends)) > 1
+                or one.x0 < left + _MARGIN
+                or one.x1 > right - _MARGIN
+                or one.x1 - one.x0 + first < right - left - 2 * _MARGIN
+            ):
                 raise Refused("a heading that may span columns")
 
 

@@ -13,7 +13,7 @@ from posology.corpus.pdf.segments import segments
 from posology.corpus.pdf.tables import columns
 from posology.corpus.pdf.tables.cells import Cell, Found, check
 from posology.corpus.pdf.tables.ruled import RuledGrid
-from posology.corpus.pdf.tables.shapes import NEAR, Crossed, Refused, Ruling, Spaces, TextLine, text_lines
+from posology.corpus.pdf.tables.shapes import NEAR, Chunk, Crossed, Refused, Ruling, Spaces, TextLine, text_lines
 
 #: captions of a page, and words of a page that may have a table
 _CAPTIONS, _WORDS = 20, 20_000
@@ -60,7 +60,7 @@ class _Page:
         self._size = median(word.main.size for word in words)
         #: first words of captions, from top to bottom
         self.captions = sorted(
-            (one.words for one in self._segments if _is_caption(one.words, self._segments)),
+            (one.words for one in self._segments if _is_caption(one.words)),
             key=lambda some: some[0].main.base,
         )
 
@@ -189,6 +189,10 @@ class _Page:
         )  # fmt: skip
         lines = text_lines(self._within(x0, x1, first.main.top - 0.5, limit))
         caption = _caption(lines, first)
+        for line, following in pairwise(caption):
+            # a heading over all columns has the look of a caption's second line
+            if abs(following.x0 - caption[0].x0) > 2 or line.x1 - line.x0 < 0.6 * (x1 - x0):
+                raise Refused("a line that may be a heading or of the caption")
         rest = _until_apart(lines[len(caption) :])
         spaces = Spaces.of(line.words for line in (*caption, *rest))
         count = columns.first_body(rest, spaces)
@@ -245,7 +249,7 @@ class _Page:
     ) -> Found:
         x0, x1, bottom = place
         notes = self._notes(x0, x1, bottom)
-        text = "".join(f"{word.main.text} " for line in caption for word in line.words)
+        text = " ".join(Chunk(line.words).text for line in caption)
         head = [word for line in caption for word in line.words]
         return Found(
             label=re.sub(r"\ATABLE", "Table", label_of(text)),
@@ -254,9 +258,8 @@ class _Page:
             body=table[1],
             notes=notes,
             words=[*head, *words, *(word for note in notes for word in note)],
-            x0=x0,
-            x1=x1,
-            base=first.main.base,
+            x0=first.x0,
+            x1=max(x1, first.x1),
         )
 
     def _notes(self, x0: float, x1: float, bottom: float) -> list[Sequence[Word]]:
@@ -276,8 +279,8 @@ class _Page:
         return notes
 
 
-def _is_caption(words: Sequence[Word], every: Sequence[object]) -> bool:
-    text = " ".join("".join(run.text for run in word.runs) for word in words[:6])
+def _is_caption(words: Sequence[Word]) -> bool:
+    text = Chunk(words[:6]).text
     label = label_of(text)
     return bool(label) and text[0] == "T" and _TITLE.match(text[len(label) :]) is not None
 
