@@ -76,7 +76,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
-    print("| kind | cells | right | false | false, % | tables refused |\n| ---" + " | ---" * 5 + " |")
+    print(
+        "| kind | cells | right | false | false, % | tables refused |\n| ---" + " | ---" * 5 + " |"
+    )
     every: list[Score] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a_file.pdf"

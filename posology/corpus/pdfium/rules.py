@@ -69,7 +69,9 @@ class Rules:
             return
         for points in self._parts(thing, matrices):
             if stroke.value:
-                yield from ((one, other) for one, other in pairwise(points) if _straight(one, other))
+                yield from (
+                    (one, other) for one, other in pairwise(points) if _straight(one, other)
+                )
             elif box := _box(points):
                 yield box
 

@@ -23,14 +23,72 @@ _NAMES = (
 )  # fmt: skip
 _ARMS = ("Ramipril", "Placebo", "Aspirin", "Usual care", "Metformin", "Control", "Low dose", "High dose", "All", "P value",
          "Hazard ratio", "Baseline", "Week 12", "Month 6", "Difference", "Mean", "Events", "Risk ratio", "Men", "Women")  # fmt: skip
-_SECOND = ("(n = 45)", "(95% CI)", "group", "(%)", "events per year", "at day 28", "mg/dL", "(n = 1,204)")
-_GROUPS = ("Primary outcomes", "Secondary outcomes", "Safety", "Demographics", "Medical history", "Laboratory values")
+_SECOND = (
+    "(n = 45)",
+    "(95% CI)",
+    "group",
+    "(%)",
+    "events per year",
+    "at day 28",
+    "mg/dL",
+    "(n = 1,204)",
+)
+_GROUPS = (
+    "Primary outcomes",
+    "Secondary outcomes",
+    "Safety",
+    "Demographics",
+    "Medical history",
+    "Laboratory values",
+)
 _SUBS = (("n", "%"), ("Mean", "SD"), ("Events", "Rate", "HR"), ("Before", "After"))
 _TEXTS = ("oral", "once daily", "intravenous", "not reported", "yes", "no", "low risk", "some concerns", "placebo tablets", "every second week", "open label")  # fmt: skip
-_PROSE = (
-    "the patients of both groups were seen at each visit and their pressure was taken while they sat after a rest of "
-    "five minutes since we wanted to know whether the effect of treatment lasts beyond the end of the trial and in whom"
-).split()
+_PROSE: Sequence[str] = [
+    "the",
+    "patients",
+    "of",
+    "both",
+    "groups",
+    "were",
+    "seen",
+    "at",
+    "each",
+    "visit",
+    "and",
+    "their",
+    "pressure",
+    "was",
+    "taken",
+    "while",
+    "they",
+    "sat",
+    "after",
+    "a",
+    "rest",
+    "of",
+    "five",
+    "minutes",
+    "since",
+    "we",
+    "wanted",
+    "to",
+    "know",
+    "whether",
+    "the",
+    "effect",
+    "of",
+    "treatment",
+    "lasts",
+    "beyond",
+    "the",
+    "end",
+    "of",
+    "the",
+    "trial",
+    "and",
+    "in",
+    "whom",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +154,9 @@ class _Painter:
         self.stream = io.BytesIO()
         turned = look.place in ("turned", "rotated")
         self.width, self.height = (A4[1], A4[0]) if turned else A4
-        self.canvas: Any = Canvas(self.stream, pagesize=A4 if turned else (self.width, self.height), invariant=1)
+        self.canvas: Any = Canvas(
+            self.stream, pagesize=A4 if turned else (self.width, self.height), invariant=1
+        )
         self.cells: set[Cell] = set()
         self.begin()
 
@@ -177,7 +237,10 @@ def _table(look: Look, draw: random.Random, number: int) -> _Table:
     if spans:
         heads = [one[:1] for one in heads]
     stub = draw.choice(("Outcome", "Characteristic", "", "Variable"))
-    aligns = [look.align if look.align != "mixed" else draw.choice(("left", "right", "centre")) for _ in range(values)]
+    aligns = [
+        look.align if look.align != "mixed" else draw.choice(("left", "right", "centre"))
+        for _ in range(values)
+    ]
     kinds = [draw.randrange(8) for _ in range(values)]
     worded = set(draw.sample(range(values), min(look.text_columns, values)))
     names = draw.sample(_NAMES, look.rows)
@@ -194,7 +257,11 @@ def _table(look: Look, draw: random.Random, number: int) -> _Table:
                 cells.append([])
             elif j in worded:
                 text = draw.choice(_TEXTS)
-                cells.append(_split(text) if look.wraps in ("texts", "both") and draw.random() < 0.5 else [text])
+                cells.append(
+                    _split(text)
+                    if look.wraps in ("texts", "both") and draw.random() < 0.5
+                    else [text]
+                )
             else:
                 cells.append([_value(draw, kinds[j])])
         if not any(cells[1:]):
@@ -202,7 +269,10 @@ def _table(look: Look, draw: random.Random, number: int) -> _Table:
         rows.append(("row", cells, look.groups == "indented"))
     table = _Table(label, stub, heads, spans, rows, aligns)
     if look.notes:
-        table.notes = ["Values are means or numbers of patients.", "HR = hazard ratio; SD = standard deviation."][: draw.randint(1, 2)]
+        table.notes = [
+            "Values are means or numbers of patients.",
+            "HR = hazard ratio; SD = standard deviation.",
+        ][: draw.randint(1, 2)]
     return table
 
 
@@ -222,16 +292,31 @@ def _known(table: _Table) -> set[Cell]:
     return cells
 
 
-def _paint(on: _Painter, table: _Table, x: float, y: float, room: float, *, again: bool = False) -> float | None:
+def _paint(
+    on: _Painter, table: _Table, x: float, y: float, room: float, *, again: bool = False
+) -> float | None:
     """Draw a table, and return where it ends; ``None``: it is too wide."""
     look, size = on.look, on.look.size
     shift = 0.9 * size
-    widths = [max(on.width_of(line, size, bold=True) for line in (table.stub, *(part for kind, row, _ in table.rows if kind == "row" for part in row[0]))) + shift]
+    widths = [
+        max(
+            on.width_of(line, size, bold=True)
+            for line in (
+                table.stub,
+                *(part for kind, row, _ in table.rows if kind == "row" for part in row[0]),
+            )
+        )
+        + shift
+    ]
     for j, head in enumerate(table.heads, 1):
         lines = [*head, *(part for kind, row, _ in table.rows if kind == "row" for part in row[j])]
         widths.append(max(on.width_of(line, size, bold=look.bold_head) for line in lines))
     for name, first, end in table.spans:
-        least = on.width_of(name, size, bold=look.bold_head) - sum(widths[first:end]) - look.gap * (end - first - 1)
+        least = (
+            on.width_of(name, size, bold=look.bold_head)
+            - sum(widths[first:end])
+            - look.gap * (end - first - 1)
+        )
         if least > 0:
             widths[first] += least + 2
     total = sum(widths) + look.gap * len(widths)
@@ -244,16 +329,26 @@ def _paint(on: _Painter, table: _Table, x: float, y: float, room: float, *, agai
         lefts.append(lefts[-1] + width + gap)
     right = lefts[-1] + widths[-1] + gap / 2
     leading, pad = 1.15 * size, look.pad
-    caption = look.caption.format(n=table.label.split()[1]) + ("(continued)" if again else "Outcomes of the patients")
+    caption = look.caption.format(n=table.label.split()[1]) + (
+        "(continued)" if again else "Outcomes of the patients"
+    )
     on.text(caption, x, y, size, bold=on.random.random() < 0.5)
     y -= leading + 2
     top = y
 
-    def put(lines: Sequence[str], j: int, at: float, *, bold: bool = False, indent: float = 0) -> None:
+    def put(
+        lines: Sequence[str], j: int, at: float, *, bold: bool = False, indent: float = 0
+    ) -> None:
         align = table.aligns[j - 1] if j else "left"
         for line in lines:
             spare = widths[j] - on.width_of(line, size, bold=bold) - indent
-            on.text(line, lefts[j] + indent + {"left": 0.0, "right": spare, "centre": spare / 2}[align], at, size, bold=bold)
+            on.text(
+                line,
+                lefts[j] + indent + {"left": 0.0, "right": spare, "centre": spare / 2}[align],
+                at,
+                size,
+                bold=bold,
+            )
             at -= leading
 
     def across(at: float, x0: float = x, x1: float = right, weight: float = 0.5) -> None:
@@ -289,19 +384,34 @@ def _paint(on: _Painter, table: _Table, x: float, y: float, room: float, *, agai
     y -= leading * (deep - 1) + 0.3 * size + pad
     if full:
         across(y)
-    uprights = [(j, at if at else start, 0.0) for j, at, _ in uprights] + [(j, start, 0.0) for j in range(1, len(widths)) if j not in inner]
+    uprights = [(j, at or start, 0.0) for j, at, _ in uprights] + [
+        (j, start, 0.0) for j in range(1, len(widths)) if j not in inner
+    ]
     for i, (kind, row, indented) in enumerate(table.rows):
-        lines = max(len(one) for one in row)
+        count = max(len(one) for one in row)
         if look.shade and i % 2 and kind == "row":
             on.canvas.setFillGray(0.92)
-            on.canvas.rect(x, y - pad * 2 - leading * lines, right - x, pad * 2 + leading * lines, stroke=0, fill=1)
+            on.canvas.rect(
+                x,
+                y - pad * 2 - leading * count,
+                right - x,
+                pad * 2 + leading * count,
+                stroke=0,
+                fill=1,
+            )
             on.canvas.setFillGray(0)
         y -= pad + 0.8 * size
-        put(row[0], 0, y, bold=kind == "group" and look.groups == "bold", indent=0.8 * size if indented else 0)
+        put(
+            row[0],
+            0,
+            y,
+            bold=kind == "group" and look.groups == "bold",
+            indent=0.8 * size if indented else 0,
+        )
         for j, one in enumerate(row[1:], 1):
-            down = leading * (lines - len(one)) if look.beside == "foot" else 0
+            down = leading * (count - len(one)) if look.beside == "foot" else 0
             put(one, j, y - down)
-        y -= leading * (lines - 1) + 0.3 * size + pad
+        y -= leading * (count - 1) + 0.3 * size + pad
         if look.rules in ("grid", "rows") and i < len(table.rows) - 1:
             across(y)
     if full:
@@ -354,7 +464,11 @@ def draw(look: Look, seed: int) -> Drawn:
         if fits and y > 20:
             on.canvas.save()
             return Drawn(on.stream.getvalue(), on.cells)
-        changes: dict[str, Any] = {"columns": look.columns - 1} if not fits and look.columns > 2 else {"rows": max(3, look.rows - 2), "tables": 1, "size": max(6.0, look.size - 0.5)}
+        changes: dict[str, Any] = (
+            {"columns": look.columns - 1}
+            if not fits and look.columns > 2
+            else {"rows": max(3, look.rows - 2), "tables": 1, "size": max(6.0, look.size - 0.5)}
+        )
         look = Look(**{**vars(look), **changes})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from posology.corpus.documents.grid import TOO_LARGE, Grid
+from posology.corpus.documents.grid import Grid
 from posology.corpus.pdf.layout import written
 from posology.corpus.pdf.lines import joined
 from posology.corpus.pdf.process import Word
@@ -40,7 +40,9 @@ class Cell:
             known: words of the document, see :func:`~posology.corpus.pdf.lines.joined`.
             marks: raised letters and signs of the table's notes, which are left out.
         """
-        return joined([line for line in (_line(words, marks) for words in self.lines) if line], known)[0]
+        return joined(
+            [line for line in (_line(words, marks) for words in self.lines) if line], known
+        )[0]
 
 
 @dataclass(slots=True)
@@ -81,7 +83,9 @@ class Found:
             for row in rows:
                 out = etree.SubElement(holder, "tr")
                 for cell in row:
-                    one = etree.SubElement(out, tag, colspan=str(cell.across), rowspan=str(cell.down))
+                    one = etree.SubElement(
+                        out, tag, colspan=str(cell.across), rowspan=str(cell.down)
+                    )
                     one.text = _xml(cell.text(known, marks))
                     if cell.indented:
                         one.set("style", "text-indent: 1em")

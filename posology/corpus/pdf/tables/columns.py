@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from posology.corpus.pdf.process import Rule
+from posology.corpus.pdf.process import Rule, Word
 from posology.corpus.pdf.tables.cells import Cell
 from posology.corpus.pdf.tables.rows import BodyLine, is_banded, rows
 from posology.corpus.pdf.tables.shapes import FIGURE, Chunk, Refused, Spaces, TextLine, split
@@ -104,7 +104,7 @@ def heads(
     inside: list[list[Chunk]] = [[] for _ in spans]
     outside: list[TextLine] = []
     for line in upper:
-        rest = []
+        rest: list[Word] = []
         for chunk in line.chunks(spaces):
             over = [i for i, rule in enumerate(spans) if chunk.x0 < rule.x1 and chunk.x1 > rule.x0]
             if not over:
@@ -117,7 +117,9 @@ def heads(
             outside.append(TextLine(words=rest, base=line.base, size=line.size, parts=1))
     below = _stacked(lower, columns, spaces)
     above = _stacked(outside, columns, spaces)
-    _check_stacks([[*one, *two] for one, two in zip(above, below, strict=True)], columns, only=covered)
+    _check_stacks(
+        [[*one, *two] for one, two in zip(above, below, strict=True)], columns, only=covered
+    )
     return _levels(inside, covered, above, below)
 
 
@@ -136,7 +138,9 @@ def _levels(
         if above[i] or not below[i] or not inside[over[0]]:
             raise Refused("a spanning heading without headings")
         if i == covered[over[0]].start:
-            first.append(Cell(lines=[one.words for one in inside[over[0]]], across=len(covered[over[0]])))
+            first.append(
+                Cell(lines=[one.words for one in inside[over[0]]], across=len(covered[over[0]]))
+            )
         second.append(Cell(lines=[one.words for _, one in below[i]]))
     return [first, second]
 
@@ -183,7 +187,8 @@ def _by_count(chunks: Sequence[Chunk], columns: Sequence[Column]) -> Sequence[in
             continue
         places = range(first, width)
         if all(
-            (i == 0 or chunk.x0 > columns[i - 1].x1) and (i + 1 == width or chunk.x1 < columns[i + 1].x0)
+            (i == 0 or chunk.x0 > columns[i - 1].x1)
+            and (i + 1 == width or chunk.x1 < columns[i + 1].x0)
             for i, chunk in zip(places, chunks, strict=True)
         ):
             return places

@@ -13,7 +13,16 @@ from posology.corpus.pdf.segments import segments
 from posology.corpus.pdf.tables import columns
 from posology.corpus.pdf.tables.cells import Cell, Found, check
 from posology.corpus.pdf.tables.ruled import RuledGrid
-from posology.corpus.pdf.tables.shapes import NEAR, Chunk, Crossed, Refused, Ruling, Spaces, TextLine, text_lines
+from posology.corpus.pdf.tables.shapes import (
+    NEAR,
+    Chunk,
+    Crossed,
+    Refused,
+    Ruling,
+    Spaces,
+    TextLine,
+    text_lines,
+)
 
 #: captions of a page, and words of a page that may have a table
 _CAPTIONS, _WORDS = 20, 20_000
@@ -129,7 +138,9 @@ class _Page:
         else:
             heads, body, bottom = self._half_ruled(top, level, limit)
             words = self._within(top.x0, top.x1, top.y0, bottom)
-        return self._found(first, caption, (heads, body), words, (min(top.x0, first.x0), top.x1, bottom))
+        return self._found(
+            first, caption, (heads, body), words, (min(top.x0, first.x0), top.x1, bottom)
+        )
 
     def _half_ruled(
         self, top: Rule, level: Sequence[Rule], limit: float
@@ -208,7 +219,9 @@ class _Page:
         words = [word for line in rest for word in line.words]
         left, right = min(word.x0 for word in words), max(word.x1 for word in words)
         self._check_sides(left, right, rest)
-        return self._found(first, caption, (cells, table), words, (min(left, first.x0), right, bottom))
+        return self._found(
+            first, caption, (cells, table), words, (min(left, first.x0), right, bottom)
+        )
 
     def _side(self, first: Word) -> tuple[float, float]:
         """Return the sides of the column of text that a caption is in."""
@@ -219,7 +232,9 @@ class _Page:
         if len(crossing) > 0.3 * len(prose) or not prose:
             return left, right
         if first.x0 < middle:
-            return left, max([word.x1 for word in self._words if word.x1 < middle], default=middle) + 1
+            return left, max(
+                [word.x1 for word in self._words if word.x1 < middle], default=middle
+            ) + 1
         return min([word.x0 for word in self._words if word.x0 > middle], default=middle) - 1, right
 
     def _sides(self) -> tuple[float, float]:
@@ -295,9 +310,7 @@ def _caption(lines: Sequence[TextLine], first: Word) -> list[TextLine]:
             # the label may stand apart
             if line.parts > 2 or line.words[0] is not first:
                 raise Refused("words beside the caption")
-        elif line.parts > 1:
-            break
-        elif line.base - caption[-1].base > 2 * line.size:
+        elif line.parts > 1 or line.base - caption[-1].base > 2 * line.size:
             break
         caption.append(line)
     if not 0 < len(caption) <= _CAPTION_LINES:
@@ -340,7 +353,10 @@ def _until_apart(lines: Sequence[TextLine]) -> list[TextLine]:
     most = max(two.base - one.base for one, two in pairwise(some[:last]))
     for line in some[last:]:
         # the end of the last row, or a note
-        if line.base - some[last - 1].base <= 1.05 * most and line.size > _NOTE_SIZE * some[last - 1].size:
+        if (
+            line.base - some[last - 1].base <= 1.05 * most
+            and line.size > _NOTE_SIZE * some[last - 1].size
+        ):
             raise Refused("a line that may be of the last row")
     return some[:last]
 
@@ -353,5 +369,9 @@ def _is_prose(table: Sequence[Sequence[Cell]], column: int) -> bool:
 def _are_rows(heads: Sequence[Sequence[Cell]]) -> bool:
     """Return whether most headings of values are numbers, and no years."""
     texts = [cell.text({}) for row in heads for cell in row][1:]
-    numbers = [one for one in texts if re.match(r"[<>±−–-]?\d", one) and not re.match(r"(?:19|20)\d\d\b", one)]
+    numbers = [
+        one
+        for one in texts
+        if re.match(r"[<>±−–-]?\d", one) and not re.match(r"(?:19|20)\d\d\b", one)
+    ]
     return 2 * len(numbers) > len(texts)

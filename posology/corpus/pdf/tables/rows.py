@@ -52,7 +52,9 @@ class BodyLine:
     @property
     def lower(self) -> bool:
         """Return whether its name begins with a small letter or within a bracket."""
-        return self.name is not None and (self.name.text[0].islower() or self.name.text[0] in "(&/–-")
+        return self.name is not None and (
+            self.name.text[0].islower() or self.name.text[0] in "(&/–-"
+        )
 
 
 def rows(sections: Sequence[Sequence[BodyLine]], width: int, *, banded: bool) -> list[list[Cell]]:
@@ -158,11 +160,22 @@ def _by_words(lines: Sequence[BodyLine], left: float | None) -> Iterator[list[Bo
             if last.over is not None or (last.alone and len(row) == 1):
                 raise Refused("names that may be one")
             goes_on = True
-        elif line.lower and line.over is None and last.alone and last.over is None and not (off[i - 1] < off[i] <= min(off[i : i + 2])):
+        elif (
+            line.lower
+            and line.over is None
+            and last.alone
+            and last.over is None
+            and not (off[i - 1] < off[i] <= min(off[i : i + 2]))
+        ):
             raise Refused("a name that may go on with a group")
-        elif line.lower and line.over is None and not last.alone and not last.figures & line.figures:
-            raise Refused("a row that may go on with the row above")
-        elif not line.alone and not line.figures and set(last.cells) - set(line.cells) and not last.alone:
+        elif (
+            line.lower and line.over is None and not last.alone and not last.figures & line.figures
+        ) or (
+            not line.alone
+            and not line.figures
+            and set(last.cells) - set(line.cells)
+            and not last.alone
+        ):
             raise Refused("a row that may go on with the row above")
         else:
             goes_on = False
@@ -210,7 +223,9 @@ def _kinds(rows: Sequence[Sequence[BodyLine]], width: int, left: float | None) -
             raise Refused("values without a name")
         cells = []
         for column in range(width):
-            words: list[Sequence[Word]] = [line.cells[column].words for line in row if column in line.cells]
+            words: list[Sequence[Word]] = [
+                line.cells[column].words for line in row if column in line.cells
+            ]
             cells.append(Cell(lines=words, indented=column == 0 and off[i] > 0))
         table.append(cells)
     return table

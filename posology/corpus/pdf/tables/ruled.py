@@ -19,7 +19,9 @@ _OVER = 1.5
 class RuledGrid:
     """The grid of a table's rules."""
 
-    def __init__(self, level: Sequence[Rule], upright: Sequence[Rule], frame: Rule, bottom: float) -> None:
+    def __init__(
+        self, level: Sequence[Rule], upright: Sequence[Rule], frame: Rule, bottom: float
+    ) -> None:
         self._level = level
         self._upright = upright
         self.xs = _places([frame.x0, frame.x1, *(one.x0 for one in upright)])
@@ -47,7 +49,9 @@ class RuledGrid:
                     down += 1
                 for row in range(i, down):
                     for column in range(j, right):
-                        if (row, column) in self._first or (column > j and self._parted(row, column)):
+                        if (row, column) in self._first or (
+                            column > j and self._parted(row, column)
+                        ):
                             raise Refused("cells that are no rectangles")
                         if row > i and self._closed(row, column, column + 1):
                             raise Refused("cells that are no rectangles")
@@ -58,14 +62,16 @@ class RuledGrid:
         """Return whether a rule is at the left of a cell."""
         x, y0, y1 = self.xs[column], self.ys[row], self.ys[row + 1]
         return any(
-            abs(one.x0 - x) <= NEAR and one.y0 <= y0 + NEAR and one.y1 >= y1 - NEAR for one in self._upright
+            abs(one.x0 - x) <= NEAR and one.y0 <= y0 + NEAR and one.y1 >= y1 - NEAR
+            for one in self._upright
         )
 
     def _closed(self, row: int, column: int, end: int) -> bool:
         """Return whether a rule is above cells."""
         y, x0, x1 = self.ys[row], self.xs[column], self.xs[end]
         return any(
-            abs(one.y0 - y) <= NEAR and one.x0 <= x0 + NEAR and one.x1 >= x1 - NEAR for one in self._level
+            abs(one.y0 - y) <= NEAR and one.x0 <= x0 + NEAR and one.x1 >= x1 - NEAR
+            for one in self._level
         )
 
     def read(self, words: Sequence[Word]) -> tuple[list[list[Cell]], list[list[Cell]]]:
@@ -85,7 +91,7 @@ class RuledGrid:
         if heads >= self.height:
             raise Refused("no rows below the headings")
         above = [self._row(i, lines) for i in range(heads)]
-        return above, self._body(heads, lines, words)
+        return above, self._body(heads, words)
 
     def _cell_of(self, word: Word) -> tuple[int, int]:
         middle = word.main.base - 0.3 * word.main.size
@@ -105,7 +111,7 @@ class RuledGrid:
         count, grown = 1, True
         while grown and count <= _HEADS:
             grown = False
-            for (i, _), (down, right) in self._ends.items():
+            for (i, _), (down, _) in self._ends.items():
                 if i < count < down:
                     count, grown = down, True
             for (i, j), (down, right) in self._ends.items():
@@ -118,16 +124,20 @@ class RuledGrid:
 
     def _row(self, i: int, lines: dict[tuple[int, int], list[TextLine]]) -> list[Cell]:
         return [
-            Cell(lines=[line.words for line in lines.get((i, j), ())], across=right - j, down=down - i)
+            Cell(
+                lines=[line.words for line in lines.get((i, j), ())],
+                across=right - j,
+                down=down - i,
+            )
             for (row, j), (down, right) in self._ends.items()
             if row == i
         ]
 
-    def _body(
-        self, heads: int, lines: dict[tuple[int, int], list[TextLine]], words: Iterable[Word]
-    ) -> list[list[Cell]]:
+    def _body(self, heads: int, words: Iterable[Word]) -> list[list[Cell]]:
         spanning = any(
-            (down - i > 1 or 1 < right - j < self.width) for (i, j), (down, right) in self._ends.items() if i >= heads
+            (down - i > 1 or 1 < right - j < self.width)
+            for (i, j), (down, right) in self._ends.items()
+            if i >= heads
         )
         if spanning:
             raise Refused("cells of the body that span others")
@@ -141,7 +151,10 @@ class RuledGrid:
             if self._ends[row, 0][1] == self.width:
                 sections[row - heads].append(BodyLine(line.base, line.size, over=Chunk(line.words)))
                 continue
-            parts = {j: Chunk([word for _, word in some]) for (_, j), some in groupby(places, key=lambda one: one[0])}
+            parts = {
+                j: Chunk([word for _, word in some])
+                for (_, j), some in groupby(places, key=lambda one: one[0])
+            }
             sections[row - heads].append(BodyLine(line.base, line.size, parts))
         sections = [some for some in sections if some]
         if len(sections) < self.height - heads:
