@@ -18,77 +18,28 @@ Cell = tuple[str, str, str, str]
 _NAMES = (
     "Mortality", "Stroke", "Myocardial infarction", "Age, years", "Female sex", "Body mass index", "Diabetes",
     "Systolic pressure", "Bleeding", "Major bleeding", "Readmission", "Hospital stay, days", "Creatinine",
-    "Current smoker", "LDL cholesterol", "Quality of life", "Pain at rest", "Nausea", "Any adverse event", "Death from any cause",
-    "Heart failure", "Weight change, kg", "HbA1c, %", "eGFR <60 mL/min", "Withdrawal", "Dizziness", "Hypotension",
+    "Current smoker", "LDL cholesterol", "Quality of life", "Pain at rest", "Nausea", "Any adverse event",
+    "Death from any cause", "Heart failure", "Weight change, kg", "HbA1c, %", "eGFR <60 mL/min", "Withdrawal",
+    "Dizziness", "Hypotension",
 )  # fmt: skip
-_ARMS = ("Ramipril", "Placebo", "Aspirin", "Usual care", "Metformin", "Control", "Low dose", "High dose", "All", "P value",
-         "Hazard ratio", "Baseline", "Week 12", "Month 6", "Difference", "Mean", "Events", "Risk ratio", "Men", "Women")  # fmt: skip
+_ARMS = (
+    "Ramipril", "Placebo", "Aspirin", "Usual care", "Metformin", "Control", "Low dose", "High dose", "All",
+    "P value", "Hazard ratio", "Baseline", "Week 12", "Month 6", "Difference", "Mean", "Events", "Risk ratio", "Men",
+    "Women",
+)  # fmt: skip
 _SECOND = (
-    "(n = 45)",
-    "(95% CI)",
-    "group",
-    "(%)",
-    "events per year",
-    "at day 28",
-    "mg/dL",
-    "(n = 1,204)",
-)
+    "(n = 45)", "(95% CI)", "group", "(%)", "events per year", "at day 28", "mg/dL", "(n = 1,204)",
+)  # fmt: skip
 _GROUPS = (
-    "Primary outcomes",
-    "Secondary outcomes",
-    "Safety",
-    "Demographics",
-    "Medical history",
-    "Laboratory values",
-)
+    "Primary outcomes", "Secondary outcomes", "Safety", "Demographics", "Medical history", "Laboratory values",
+)  # fmt: skip
 _SUBS = (("n", "%"), ("Mean", "SD"), ("Events", "Rate", "HR"), ("Before", "After"))
 _TEXTS = ("oral", "once daily", "intravenous", "not reported", "yes", "no", "low risk", "some concerns", "placebo tablets", "every second week", "open label")  # fmt: skip
-_PROSE: Sequence[str] = [
-    "the",
-    "patients",
-    "of",
-    "both",
-    "groups",
-    "were",
-    "seen",
-    "at",
-    "each",
-    "visit",
-    "and",
-    "their",
-    "pressure",
-    "was",
-    "taken",
-    "while",
-    "they",
-    "sat",
-    "after",
-    "a",
-    "rest",
-    "of",
-    "five",
-    "minutes",
-    "since",
-    "we",
-    "wanted",
-    "to",
-    "know",
-    "whether",
-    "the",
-    "effect",
-    "of",
-    "treatment",
-    "lasts",
-    "beyond",
-    "the",
-    "end",
-    "of",
-    "the",
-    "trial",
-    "and",
-    "in",
-    "whom",
-]
+_TEXT = (
+    "the patients of both groups were seen at each visit and their pressure was taken while they sat after a rest of "
+    "five minutes since we wanted to know whether the effect of treatment lasts beyond the end of the trial and in whom"
+)
+_PROSE = _TEXT.split()
 
 
 @dataclass(frozen=True, kw_only=True)

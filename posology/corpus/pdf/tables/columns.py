@@ -209,27 +209,26 @@ def _check_stacks(
         raise Refused("a column without heading")
     if only:
         return
-    for i, parts in enumerate(own):
-        for (line, one), (_, two) in pairwise(parts):
-            beside = [
-                j for j in (i - 1, i + 1)
-                if 0 < j < len(own) and all(at != line for at, _ in own[j]) and any(at > line for at, _ in own[j])
-            ]  # fmt: skip
-            if not beside or i == 0 or two.text[0] in "([":
-                continue
-            left = max([columns[i - 1].x1, *(chunk.x1 for _, chunk in own[i - 1])])
-            right = max(one.x1, two.x1) + 2 * _MARGIN
-            if i + 1 < len(columns):
-                right = min([columns[i + 1].x0, *(chunk.x0 for _, chunk in own[i + 1])])
+    for i, parts in enumerate(own[1:], 1):
+        beside = own[i - 1 : i] * (i > 1) + own[i + 1 : i + 2]
+        if not any(_is_short(line, some) for line, _ in parts[:-1] for some in beside):
+            continue
+        left = max([columns[i - 1].x1, *(chunk.x1 for _, chunk in own[i - 1])]) + _MARGIN
+        right = max(chunk.x1 for _, chunk in parts) + _MARGIN
+        if i + 1 < len(columns):
+            right = min([columns[i + 1].x0, *(chunk.x0 for _, chunk in own[i + 1])]) - _MARGIN
+        widest = max([right - left, *(chunk.x1 - chunk.x0 for _, chunk in parts)])
+        for (_, one), (_, two) in pairwise(parts):
             ends = one.x0 - two.x0, one.x1 - two.x1, (one.x0 + one.x1 - two.x0 - two.x1) / 2
-            first = two.words[0].x1 - two.words[0].x0
-            if (
-                min(map(abs, ends)) > 1
-                or one.x0 < left + _MARGIN
-                or one.x1 > right - _MARGIN
-                or one.x1 - one.x0 + first < right - left - 2 * _MARGIN
-            ):
+            fits = one.x1 - one.x0 + two.words[0].x1 - two.words[0].x0 < widest
+            crosses = one.x0 < left or one.x1 > right or min(map(abs, ends)) > 1
+            if two.text[0] not in "([" and (fits or crosses):
                 raise Refused("a heading that may span columns")
+
+
+def _is_short(line: int, parts: Sequence[tuple[int, Chunk]]) -> bool:
+    """Return whether a heading has nothing in a line, and something below."""
+    return all(at != line for at, _ in parts) and any(at > line for at, _ in parts)
 
 
 def _only(chunk: Chunk, columns: Sequence[Column]) -> int:
