@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from posology.corpus.documents.grid import Grid
 from posology.corpus.pdf.layout import written
 from posology.corpus.pdf.lines import joined
-from posology.corpus.pdf.process import Word
+from posology.corpus.pdf.process import Run, Word
 from posology.corpus.pdf.tables.shapes import Refused
 from posology.types import UNREADABLE
 
@@ -69,8 +69,13 @@ class Found:
         """
         yield Cell(lines=self.caption).text(known)
         yield from self.rows(known)
-        for note in self.notes:
-            yield f"{self.label}, note: {_line(note, frozenset())}"
+        notes: list[list[Sequence[Word]]] = []
+        for line in self.notes:
+            if not notes or _mark(line):
+                notes.append([])
+            notes[-1].append(line)
+        for note in notes:
+            yield f"{self.label}, note: {Cell(lines=note).text(known)}"
 
     def rows(self, known: Mapping[str, int]) -> Iterator[str]:
         """Yield a sentence for each row, as of tables in other formats."""
@@ -134,36 +139,19 @@ def _headings(heads: Sequence[Sequence[Cell]]) -> list[str]:
 
 
 def _line(words: Sequence[Word], marks: frozenset[str]) -> str:
-    if marks:
-        words = [one for one in map(_unmarked(marks), words) if one is not None]
-    if not words:
-        return ""
-    base = max(words, key=lambda word: (round(word.main.height, 1), len(word.main.text))).main.base
-    size = max(word.main.height for word in words)
-    return written(words, base, size)
+    largest = max(words, key=lambda word: (round(word.main.height, 1), len(word.main.text))).main
+    kept = []
+    for word in words:
+        runs = tuple(run for run in word.runs if not _points(run, largest, marks))
+        if runs:
+            kept.append(replace(word, runs=runs, main=word.main if word.main in runs else runs[0]))
+    return written(kept, largest.base, largest.height)
 
 
-def _unmarked(marks: frozenset[str]) -> Callable[[Word], Word | None]:
-    """Return what takes raised marks of notes from a word; ``None``: nothing else is in it."""
-
-    def unmarked(word: Word) -> Word | None:
-        main = word.main
-        runs = tuple(
-            run
-            for run in word.runs
-            if run is main
-            or not (
-                run.height < 0.85 * main.height
-                and run.base < main.base - 0.08 * main.height
-                and _MARK.fullmatch(run.text)
-                and set(run.text.split(",")) <= marks
-            )
-        )
-        if len(runs) == len(word.runs):
-            return word
-        return Word(runs=runs, main=main, bold=word.bold, turn=word.turn)
-
-    return unmarked
+def _points(run: Run, largest: Run, marks: frozenset[str]) -> bool:
+    """Return whether raised characters point to notes of the table."""
+    raised = run.height < 0.85 * largest.height and run.base < largest.base - 0.08 * largest.height
+    return raised and _MARK.fullmatch(run.text) is not None and set(run.text.split(",")) <= marks
 
 
 def _mark(note: Sequence[Word]) -> str:

@@ -280,17 +280,15 @@ class _Page:
     def _notes(self, x0: float, x1: float, bottom: float) -> list[Sequence[Word]]:
         """Return the lines below a table in smaller type than the page's."""
         notes: list[Sequence[Word]] = []
-        try:
-            below = text_lines(self._within(x0, x1, bottom, bottom + 20 * self._size))
-        except Refused:
-            return []
         last = bottom
-        for line in below:
-            size = median(word.main.size for word in line.words)
-            if line.base - last > _NOTE_NEAR * size or size > _NOTE_SIZE * self._size:
+        for one in sorted(self._segments, key=lambda one: one.base):
+            size = median(word.main.size for word in one.words)
+            if one.base <= bottom or not x0 - NEAR <= one.x0 <= min(x1, x0 + 2 * size):
+                continue
+            if one.base - last > _NOTE_NEAR * size or size > _NOTE_SIZE * self._size:
                 break
-            notes.append(line.words)
-            last = line.base
+            notes.append(one.words)
+            last = one.base
         return notes
 
 
