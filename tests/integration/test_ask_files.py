@@ -68,7 +68,7 @@ def test_a_row_of_a_table_in_a_pdf_is_quoted_with_its_page_and_verifies(
     (folder / "trial.pdf").write_bytes(made.content)
     label, name, heading, value = min(made.cells)
     index = str(tmp_path / "index")
-    assert CLI.invoke(app, ["ingest", str(folder), "--index", index]).exit_code == 1
+    assert CLI.invoke(app, ["ingest", str(folder), "--index", index]).exit_code == 0
     question = f"What was the {name.split(' / ')[-1]} of {heading}?"
     asked = json.loads(CLI.invoke(app, ["ask", question, "--index", index, "--json"]).stdout)
     quote = asked["evidence"][0]
