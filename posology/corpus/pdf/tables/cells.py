@@ -11,7 +11,7 @@ from posology.corpus.documents.grid import Grid
 from posology.corpus.pdf.layout import written
 from posology.corpus.pdf.lines import joined
 from posology.corpus.pdf.process import Run, Word
-from posology.corpus.pdf.tables.shapes import Refused
+from posology.corpus.pdf.tables.shapes import FIGURE, Refused
 from posology.types import UNREADABLE
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: two values side by side, which may be those of two columns
 _TWO_VALUES = re.compile(r"[\d)\]%*†‡]\s+[<>≤≥]?[-−–+]?\d")
+#: an end of a line that is none of a value
+_GOES_ON = re.compile(r"\w\s?[±×+/,–−(-]\Z")
 #: marks of notes
 _MARK = re.compile(r"(?:[a-z]|[*†‡§¶‖#]+)(?:,(?:[a-z]|[*†‡§¶‖#]+))*")
 
@@ -113,13 +115,30 @@ def check(found: Found) -> None:
     for text in headings:
         if UNREADABLE in text or len(text.split()) > 25:
             raise Refused("a heading that is none")
-    for row in found.body:
-        for i, cell in enumerate(row):
-            text = cell.text({})
-            if i and _TWO_VALUES.search(text):
-                raise Refused("two values in a cell")
-            if len(text.split()) > 60:
-                raise Refused("a cell that is a paragraph")
+    texts = [[cell.text({}) for cell in row] for row in found.body]
+    for row in texts:
+        for text in row[1:]:
+            if _TWO_VALUES.search(text) or len(text.split()) > 60:
+                raise Refused("two values in a cell, or a paragraph")
+        for text in row:
+            if text.count("(") != text.count(")") or _GOES_ON.search(text):
+                raise Refused("a cell that goes on elsewhere")
+    _check_inner_headings([row for row in texts if any(row[1:])], len(headings))
+
+
+def _check_inner_headings(texts: Sequence[Sequence[str]], width: int) -> None:
+    """Check that no row within the body has other headings: several words where other rows have numbers.
+
+    Raises:
+        Refused: one has.
+    """
+    columns = [[row[i] for row in texts if i < len(row) and row[i]] for i in range(width)]
+    numbers = [2 * sum(map(bool, map(FIGURE.match, some))) > len(some) for some in columns]
+    for row in texts:
+        values = [text for i, text in enumerate(row) if i and text and numbers[i]]
+        words = {text for text in values if len(text) > 3 and not FIGURE.match(text)}
+        if len(words) > 1 and not any(map(FIGURE.match, values)):
+            raise Refused("a row that may have other headings")
 
 
 def _headings(heads: Sequence[Sequence[Cell]]) -> list[str]:

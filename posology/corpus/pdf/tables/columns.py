@@ -210,7 +210,7 @@ def _check_stacks(
     if only:
         return
     for i, parts in enumerate(own[1:], 1):
-        beside = own[i - 1 : i] * (i > 1) + own[i + 1 : i + 2]
+        beside = [own[j] for j in (i - 1, i + 1) if 0 < j < len(own)]
         if not any(_is_short(line, some) for line, _ in parts[:-1] for some in beside):
             continue
         left = max([columns[i - 1].x1, *(chunk.x1 for _, chunk in own[i - 1])]) + _MARGIN

@@ -25,7 +25,9 @@ from posology.corpus.pdf.tables.shapes import (
 )
 
 #: captions of a page, and words of a page that may have a table
-_CAPTIONS, _WORDS = 20, 20_000
+_CAPTIONS, _WORDS = 10, 20_000
+#: rules from one side of a table to the other
+_RULES = 100
 #: lines of a caption, and its distance from the table, in sizes of type
 _CAPTION_LINES, _BELOW = 8, 14.0
 #: distance of lines that ends a table without a last rule, in sizes of type
@@ -150,8 +152,8 @@ class _Page:
             whole = abs(one.x0 - top.x0) <= NEAR and abs(one.x1 - top.x1) <= NEAR
             if whole and one.y0 - full[-1].y0 > NEAR:
                 full.append(one)
-        if len(full) < 2:
-            raise Refused("no rule below the headings")
+        if not 1 < len(full) <= _RULES:
+            raise Refused("no rule below the headings, or too many")
         heads = text_lines(self._within(top.x0, top.x1, top.y0, full[1].y0))
         sections, bottom = list[list[TextLine]](), full[1].y0
         #: of a group between two rules, if rows follow

@@ -10,8 +10,8 @@ from posology.corpus.pdf.tables.cells import Cell
 from posology.corpus.pdf.tables.rows import BodyLine, is_banded, rows
 from posology.corpus.pdf.tables.shapes import NEAR, Chunk, Refused, TextLine, text_lines
 
-#: rows and columns of rules, and rows of headings
-_MOST, _HEADS = 300, 4
+#: rows, columns and rules of a table, and rows of headings
+_ROWS, _COLUMNS, _RULES, _HEADS = 150, 40, 600, 4
 #: points by which a word may reach over a rule
 _OVER = 1.5
 
@@ -26,7 +26,7 @@ class RuledGrid:
         self._upright = upright
         self.xs = _places([frame.x0, frame.x1, *(one.x0 for one in upright)])
         self.ys = _places([frame.y0, bottom, *(one.y0 for one in level)])
-        if max(len(self.xs), len(self.ys)) > _MOST:
+        if len(self.xs) > _COLUMNS or len(self.ys) > _ROWS or len(level) + len(upright) > _RULES:
             raise Refused("too many rules")
         self.width, self.height = len(self.xs) - 1, len(self.ys) - 1
         if self.width < 2 or self.height < 2:
