@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evals.corpus.pdf_tables import cells, score
+from evals.corpus.pdf_tables import score
 from posology.corpus import pdf
 from posology.corpus.items import Record
-from posology.corpus.pdf import reader
-from posology.corpus.pdf.tables import place
+from posology.corpus.pdf import process
+from posology.corpus.pdf.layout import lines
+from posology.corpus.pdf.process import Rule, Word
+from posology.corpus.pdf.tables.place import Tables
 from posology.text.quoting.rows import rows_of
 from posology.types import Passage
 from tests.support.pdfs.sheet import LEFT, Sheet, sheet
-from tests.support.pdfs.tables import LOOKS, Look, any_look, draw
+from tests.support.pdfs.tables import LOOKS, any_look, draw
 
 #: of the kinds, those that a quick run reads
 _QUICK = (
@@ -115,7 +117,7 @@ def test_marks_of_notes_are_no_part_of_a_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "rules"),
+    ("made", "rules"),
     [
         (body(head=("Outcome", "Ramipril")), (768, 754, 712)),
         (body(head=("Outcome", "Mean", "Mean")), (768, 754, 712)),
@@ -134,10 +136,10 @@ def test_marks_of_notes_are_no_part_of_a_number(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_not_certain_stays_text(
     tmp_path: Path,
-    lines: list[tuple[float, tuple[str, ...]]],
+    made: list[tuple[float, tuple[str, ...]]],
     rules: tuple[float, ...],
 ) -> None:
-    path = typeset(tmp_path / "a.pdf", lines, rules)
+    path = typeset(tmp_path / "a.pdf", made, rules)
     assert rows_without(path, "Table 1. ") == []
     assert any(" | " in one.text for one in passages(path))
 
@@ -154,27 +156,21 @@ def test_the_same_table_with_a_caption_is_rows_and_without_one_is_text(tmp_path:
         assert rows(typeset(path, body(), (768, 754, 712), caption)) == []
 
 
-def test_a_file_without_captions_is_not_searched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[object] = []
-    find: Callable[..., object] = place.tables
-    monkeypatch.setattr(place, "tables", lambda *args: asked.append(args) or find(*args))
+def rules_and_words(path: Path) -> tuple[Mapping[int, Mapping[float, Sequence[Rule]]], list[Word]]:
+    glyphs = process.glyphs(path)
+    (words,) = glyphs.pages
+    return glyphs.rules, words
+
+
+def test_rules_are_looked_at_only_on_pages_with_captions(tmp_path: Path) -> None:
     path = typeset(tmp_path / "a.pdf", body(), (768, 754, 712), caption="Outcomes")
-    assert rows(path) == []
-    assert asked == []
-    assert len(rows(typeset(path, body(), (768, 754, 712)))) == 3
-    assert len(asked) == 1
+    assert rules_and_words(path)[0] == {}
+    rules, _ = rules_and_words(typeset(path, body(), (768, 754, 712)))
+    assert [round(one.x1 - one.x0) for one in rules[1][0]] == [330] * 3
 
 
-def test_refused_tables_read_as_without_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_with_a_refused_table_reads_as_before(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
-    path.write_bytes(draw(Look(rules="lines", spans=True, span_rules=False, columns=5), 9).content)
-    searched = [one.text for one in passages(path)]
-    monkeypatch.setattr(
-        reader.Tables, "lines", lambda _, words, page, rules: place.lines(words, page)
-    )
-    assert searched == [one.text for one in passages(path)]
-    assert cells(path) == set()
+    path.write_bytes(draw(LOOKS["half-ruled, spanning heads without rules"], 9).content)
+    rules, words = rules_and_words(path)
+    assert Tables().lines(words, 1, rules[1]) == lines(words, 1)

@@ -99,15 +99,15 @@ class Found:
         yield from Grid.read(table, _text).lines(self.label, UNREADABLE)
 
 
-def check(found: Found) -> None:
+def check(table: Found) -> None:
     """Check what must hold of any table.
 
     Raises:
         Refused: it does not.
     """
-    if len(found.body) < 2:
+    if len(table.body) < 2:
         raise Refused("fewer than two rows")
-    headings = _headings(found.heads)
+    headings = _headings(table.heads)
     if len(headings) < 2 or not all(headings[1:]):
         raise Refused("a column without heading")
     if len(set(headings[1:])) < len(headings) - 1:
@@ -115,7 +115,7 @@ def check(found: Found) -> None:
     for text in headings:
         if UNREADABLE in text or len(text.split()) > 25:
             raise Refused("a heading that is none")
-    texts = [[cell.text({}) for cell in row] for row in found.body]
+    texts = [[cell.text({}) for cell in row] for row in table.body]
     for row in texts:
         for text in row[1:]:
             if _TWO_VALUES.search(text) or len(text.split()) > 60:

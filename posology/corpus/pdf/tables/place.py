@@ -31,18 +31,20 @@ class Tables:
             page: counted from 1.
             rules: of a page that may have tables, by direction of writing.
         """
-        found = {self._sign(i): one for i, one in enumerate(tables(words, rules))} if rules else {}
-        if not found:
+        certain = (
+            {self._sign(i): one for i, one in enumerate(tables(words, rules))} if rules else {}
+        )
+        if not certain:
             return lines(words, page)
-        taken = {id(word) for one in found.values() for word in one.words}
-        if len(taken) < sum(len(one.words) for one in found.values()):
+        taken = {id(word) for one in certain.values() for word in one.words}
+        if len(taken) < sum(len(one.words) for one in certain.values()):
             # two tables have a word: neither is certain
             return lines(words, page)
         rest = [word for word in words if id(word) not in taken]
-        read = lines([*rest, *(_stands(one, sign) for sign, one in found.items())], page)
-        if {line.text for line in read if _SIGN in line.text} != set(found):
+        read = lines([*rest, *(_stands(one, sign) for sign, one in certain.items())], page)
+        if {line.text for line in read if _SIGN in line.text} != set(certain):
             return lines(words, page)
-        self._found |= found
+        self._found |= certain
         return read
 
     def inserted(self, blocks: Iterable[Block], known: Mapping[str, int]) -> list[Block]:

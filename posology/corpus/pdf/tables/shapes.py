@@ -158,17 +158,17 @@ class Ruling:
 def _whole(rules: Sequence[Rule]) -> Iterator[Rule]:
     """Yield level rules from top to bottom, those that touch as one."""
     heights: list[list[Rule]] = []
-    for one in sorted(rules, key=lambda one: one.y0):
-        if heights and one.y0 - heights[-1][0].y0 <= _TOUCH:
-            heights[-1].append(one)
+    for rule in sorted(rules, key=lambda rule: rule.y0):
+        if heights and rule.y0 - heights[-1][0].y0 <= _TOUCH:
+            heights[-1].append(rule)
         else:
-            heights.append([one])
+            heights.append([rule])
     for same in heights:
-        same.sort(key=lambda one: one.x0)
+        same.sort(key=lambda rule: rule.x0)
         x0, x1, y = same[0].x0, same[0].x1, same[0].y0
-        for one in same[1:]:
-            if one.x0 - x1 > _TOUCH:
+        for rule in same[1:]:
+            if rule.x0 - x1 > _TOUCH:
                 yield Rule(x0=x0, y0=y, x1=x1, y1=y)
-                x0, x1 = one.x0, one.x1
-            x1 = max(x1, one.x1)
+                x0, x1 = rule.x0, rule.x1
+            x1 = max(x1, rule.x1)
         yield Rule(x0=x0, y0=y, x1=x1, y1=y)
