@@ -13,6 +13,8 @@ from posology.corpus.pdf.tables.shapes import FIGURE, Chunk, Refused, Spaces, Te
 
 #: lines of headings
 _HEADS = 8
+#: distance of the lines of one heading, in sizes of type
+_LEADING = 1.35
 #: points between a heading and the columns beside it
 _MARGIN = 3.0
 
@@ -70,7 +72,7 @@ def body(
     """Return the rows of a body, of which rules part the sections."""
     lines = [[body_line(one, columns, spaces) for one in some] for some in sections]
     lines = [some for some in lines if some]
-    return rows(lines, len(columns), banded=is_banded(lines))
+    return rows(lines, len(columns), banded=is_banded(lines), merged=False)
 
 
 def heads(
@@ -117,9 +119,9 @@ def heads(
             outside.append(TextLine(words=rest, base=line.base, size=line.size, parts=1))
     below = _stacked(lower, columns, spaces)
     above = _stacked(outside, columns, spaces)
-    _check_stacks(
-        [[*one, *two] for one, two in zip(above, below, strict=True)], columns, only=covered
-    )
+    under = [[(at + len(upper), chunk) for at, chunk in some] for some in below]
+    spanned = frozenset(column for some in covered for column in some)
+    _check_stacks([[*one, *two] for one, two in zip(above, under, strict=True)], columns, spanned)
     return _levels(inside, covered, above, below)
 
 
@@ -198,7 +200,7 @@ def _by_count(chunks: Sequence[Chunk], columns: Sequence[Column]) -> Sequence[in
 def _check_stacks(
     own: Sequence[Sequence[tuple[int, Chunk]]],
     columns: Sequence[Column],
-    only: Sequence[range] = (),
+    spanned: frozenset[int] = frozenset(),
 ) -> None:
     """Check that no heading spans columns unseen: one whose next line would have fitted behind it, while the column beside it has none.
 
@@ -207,10 +209,13 @@ def _check_stacks(
     """
     if not all(own[1:]):
         raise Refused("a column without heading")
-    if only:
-        return
-    for i, parts in enumerate(own[1:], 1):
-        beside = [own[j] for j in (i - 1, i + 1) if 0 < j < len(own)]
+    free = [i for i in range(1, len(own)) if i not in spanned]
+    deep = max(number for parts in own for number, _ in parts)
+    first = [i for i in free if deep and any(at == 0 for at, _ in own[i])]
+    if len(first) > 1 and all(i + 1 in free and _is_short(0, own[i + 1]) for i in first):
+        raise Refused("headings in turn, as over two columns each")
+    for i in free:
+        parts, beside = own[i], [own[j] for j in (i - 1, i + 1) if j in free]
         if not any(_is_short(line, some) for line, _ in parts[:-1] for some in beside):
             continue
         left = max([columns[i - 1].x1, *(chunk.x1 for _, chunk in own[i - 1])]) + _MARGIN
@@ -221,7 +226,13 @@ def _check_stacks(
         for (_, one), (_, two) in pairwise(parts):
             ends = one.x0 - two.x0, one.x1 - two.x1, (one.x0 + one.x1 - two.x0 - two.x1) / 2
             fits = one.x1 - one.x0 + two.words[0].x1 - two.words[0].x0 < widest
-            crosses = one.x0 < left or one.x1 > right or min(map(abs, ends)) > 1
+            size, apart = two.words[0].main.size, two.words[0].main.base - one.words[0].main.base
+            crosses = (
+                apart > _LEADING * size
+                or one.x0 < left
+                or one.x1 > right
+                or min(map(abs, ends)) > 1
+            )
             if two.text[0] not in "([" and (fits or crosses):
                 raise Refused("a heading that may span columns")
 

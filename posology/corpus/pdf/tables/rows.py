@@ -57,18 +57,25 @@ class BodyLine:
         )
 
 
-def rows(sections: Sequence[Sequence[BodyLine]], width: int, *, banded: bool) -> list[list[Cell]]:
+def rows(
+    sections: Sequence[Sequence[BodyLine]], width: int, *, banded: bool, merged: bool
+) -> list[list[Cell]]:
     """Return the rows of a body.
 
     Args:
         sections: lines between two rules each.
         width: number of columns.
         banded: whether each section is one row.
+        merged: whether cells over all columns are so by rules.
 
     Raises:
         Refused: it is not certain which lines are one row.
     """
     left = _left(sections)
+    alone = [line for some in sections for line in some if line.alone]
+    apart = {line.over is not None if merged else _is_centred(line, left) for line in alone}
+    if len(apart) > 1:
+        raise Refused("groups that may be within others")
     if banded:
         return _kinds([_one_row(some) for some in sections], width, left)
     if len(sections) > 1 and not all(len(some) == 1 or _are_rows(some) for some in sections):
@@ -215,9 +222,8 @@ def _kinds(rows: Sequence[Sequence[BodyLine]], width: int, left: float | None) -
             set_apart = row[0].over is not None or (bold[i] and not all(bold))
             if not ((inner and (set_apart or nested)) or (nested and set_apart)):
                 raise Refused("a name without values")
-            across = width if row[0].over else 1
-            blank = [Cell(lines=()) for _ in range(width - across)]
-            table.append([Cell(lines=names, across=across, indented=off[i] > 0), *blank])
+            blank = [Cell(lines=()) for _ in range(width - 1)]
+            table.append([Cell(lines=names, indented=off[i] > 0), *blank])
             continue
         if not any(0 in line.cells for line in row):
             raise Refused("values without a name")
@@ -229,6 +235,10 @@ def _kinds(rows: Sequence[Sequence[BodyLine]], width: int, left: float | None) -
             cells.append(Cell(lines=words, indented=column == 0 and off[i] > 0))
         table.append(cells)
     return table
+
+
+def _is_centred(line: BodyLine, left: float | None) -> bool:
+    return line.over is not None and left is not None and line.over.x0 > left + 2 * line.size
 
 
 def _is_off(line: BodyLine, left: float | None) -> int:

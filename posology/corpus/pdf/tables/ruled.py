@@ -159,7 +159,7 @@ class RuledGrid:
         sections = [some for some in sections if some]
         if len(sections) < self.height - heads:
             raise Refused("an empty row")
-        return rows(sections, self.width, banded=is_banded(sections))
+        return rows(sections, self.width, banded=is_banded(sections), merged=True)
 
 
 def _places(values: Iterable[float]) -> list[float]:
