@@ -17,6 +17,7 @@ from orchestrator.ingest import cache
 from posology.errors import ReaderUnavailable
 from posology.index.sync.arrivals import files_of
 from tests.support.pdfs.scans import pictured
+from tests.support.pdfs.tables import LOOKS, draw
 
 QUESTION = "What was the starting dose of atenolol?"
 CLI = CliRunner()
@@ -58,6 +59,24 @@ def test_files_are_indexed_once_and_answered_from(folder: Path, tmp_path: Path) 
     assert again.stderr == ""
     assert json.loads(again.stdout)["evidence"] == json.loads(first.stdout)["evidence"]
     assert {p: p.stat().st_mtime_ns for p in (place / "index").rglob("*.lance")} == before
+
+
+def test_a_row_of_a_table_in_a_pdf_is_quoted_with_its_page_and_verifies(
+    folder: Path, tmp_path: Path
+) -> None:
+    made = draw(LOOKS["half-ruled"], 1)
+    (folder / "trial.pdf").write_bytes(made.content)
+    label, name, heading, value = min(made.cells)
+    index = str(tmp_path / "index")
+    assert CLI.invoke(app, ["ingest", str(folder), "--index", index]).exit_code == 0
+    question = f"What was the {name.split(' / ')[-1]} of {heading}?"
+    asked = json.loads(CLI.invoke(app, ["ask", question, "--index", index, "--json"]).stdout)
+    quote = asked["evidence"][0]
+    assert quote["quote"].startswith(f"{label}, row {name}: ")
+    assert f"{heading}: {value}" in quote["quote"]
+    assert quote["page"] == 1
+    checked = CLI.invoke(app, ["quote", quote["quote"], "--index", index, "--json"])
+    assert checked.exit_code == 0, checked.output
 
 
 def test_another_content_is_another_index_and_the_same_elsewhere_is_not(

@@ -29,7 +29,7 @@ TOO_LARGE = "part of a table that is too large"
 
 _STEP = " / "
 _LABEL = re.compile(
-    r"(?:(?:supplementa\w+|appendix|extended data|additional|web|online)\s+)?tables?\s+(?:[A-Z]{0,2}[.-]?\d[\d.]*[a-z]?|[IVX]+)\b",
+    r"(?:(?:supplementa\w+|appendix|extended data|additional|web|online)\s+)?tables?\s+(?:[A-Z]{0,2}[.-]?\d[\d.]*(?:[-–]\d+)*[a-z]?|[IVX]+)\b",
     re.IGNORECASE,
 )
 _INDENT = re.compile(r"[ \t\r\n]*[\u00a0\u2000-\u200a\u3000]")

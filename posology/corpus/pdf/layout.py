@@ -126,7 +126,7 @@ def _lines(segments: Iterable[Segment], *, page: int, column: int, aside: bool) 
         base = median(one.base for one in row)
         size = max(row, key=lambda one: len(one.words)).size
         separator = CELL if count > 1 else " "
-        text = separator.join(filter(None, (_text(one.words, base, size) for one in row)))
+        text = separator.join(filter(None, (written(one.words, base, size) for one in row)))
         if not text:
             continue
         yield Line(
@@ -169,7 +169,7 @@ def _item(row: Sequence[Segment]) -> bool:
     return mark.isdecimal() and len(mark) <= 3 and small >= _SMALL
 
 
-def _text(words: Sequence[Word], base: float, size: float) -> str:
+def written(words: Sequence[Word], base: float, size: float) -> str:
     """Return words as text; what is raised or lowered behind a number is marked, as in PubMed's."""
     # a line without them is quick
     if all(len(word.runs) == 1 and word.main.height >= 0.85 * size for word in words):

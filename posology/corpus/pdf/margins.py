@@ -43,7 +43,8 @@ def without_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     beside = Counter(key for page in aside for key in set(map(_key, page)))
     tops = Counter(key for top, _ in edges for key in set(_keys(top)))
     feet = Counter(key for _, foot in edges for key in set(_keys(foot)))
-    in_turn = Counter(key for page in edges for side in page for key in set(_places(side)))
+    # a line of a short page is at both edges
+    in_turn = Counter(key for page in edges for key in {*_places(page[0]), *_places(page[1])})
     filled = sum(map(bool, pages))
     small = _SMALLER * body_size(line for page in pages for line in page)
 

@@ -97,6 +97,16 @@ class Word:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """A level or upright line of a page, as of a page that is turned. Places are in points; ``y`` grows downwards."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Glyphs:
     """A file's words and own title, as PDFium reads them."""
 
@@ -112,6 +122,8 @@ class Glyphs:
     unread: list[int]
     #: those of them that are pictures, where there is no OCR
     pictures: list[int]
+    #: by page and direction of writing, of pages that may have tables, up to the page that was yielded last
+    rules: dict[int, dict[float, list[Rule]]]
 
 
 def glyphs(path: Path, scans: Scans | None = None) -> Glyphs:
@@ -140,13 +152,15 @@ def glyphs(path: Path, scans: Scans | None = None) -> Glyphs:
     scanned: list[int] = []
     unread: list[int] = []
     pictures: list[int] = []
+    rules: dict[int, dict[float, list[Rule]]] = {}
     return Glyphs(
         title=first["title"],
-        pages=_pages(replies, scans, wrong, scanned, unread, pictures),
+        pages=_pages(replies, scans, wrong, scanned, unread, pictures, rules),
         wrong=wrong,
         scanned=scanned,
         unread=unread,
         pictures=pictures,
+        rules=rules,
     )
 
 
@@ -157,6 +171,7 @@ def _pages(
     scanned: list[int],
     unread: list[int],
     pictures: list[int],
+    rules: dict[int, dict[float, list[Rule]]],
 ) -> Generator[list[Word], None, None]:
     size = 0
     with closing(replies), closing(scans) if scans is not None else nullcontext():
@@ -184,6 +199,8 @@ def _pages(
                     scanned.append(number)
             else:
                 size += length + len(runs)
+                if reply["rules"] is not None:
+                    rules[number] = _ruled(reply)
                 reason = _reasons(
                     unknown, length, hidden=reply["hidden"], unlooked=reply["unlooked"]
                 )
@@ -197,6 +214,16 @@ def _pages(
             if illegible:
                 unread.append(number)
             yield [] if illegible else words
+
+
+def _ruled(reply: dict[str, Any]) -> dict[float, list[Rule]]:
+    rules: dict[float, list[Rule]] = {turn: [] for turn, *_ in reply["words"]}
+    for turn, *places in reply["rules"]:
+        # a damaged file has any places
+        if turn in rules and all(-_FARTHEST < one < _FARTHEST for one in places):
+            x0, y0, x1, y1 = places
+            rules[turn].append(Rule(x0=x0, y0=y0, x1=x1, y1=y1))
+    return rules
 
 
 def _unsure(seen: dict[str, Any]) -> str:

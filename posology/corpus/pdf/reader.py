@@ -11,12 +11,13 @@ from posology.corpus import decoding
 from posology.corpus.drafts import Broken, Draft, Wrong, counted, file_id, file_title, parts, placed
 from posology.corpus.items import Item, sentence
 from posology.corpus.pdf.blocks import Block, Role, blocks, body_size, paragraphs
-from posology.corpus.pdf.layout import Line, lines
+from posology.corpus.pdf.layout import Line
 from posology.corpus.pdf.lines import joined, learn
 from posology.corpus.pdf.margins import without_heads
 from posology.corpus.pdf.numbering import without_numbers
 from posology.corpus.pdf.process import Glyphs, Unreadable, glyphs
 from posology.corpus.pdf.scans import Scans, available
+from posology.corpus.pdf.tables.place import Tables
 from posology.corpus.pdf.title import titled
 from posology.corpus.pieces import Piece, pack
 from posology.corpus.references.standing import says_retracted
@@ -41,7 +42,7 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
         ocr: whether scanned pages are read, if the packages for it are installed.
     """
     try:
-        pages, read = _read(path, ocr=ocr)
+        pages, read, tables = _read(path, ocr=ocr)
     except Unreadable as error:
         yield Broken(reason=str(error))
         return
@@ -54,6 +55,7 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
     title, content = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
     known: Counter[str] = Counter()
     learn((line.text for page in pages for line in page), known)
+    content = tables.inserted(content, known)
     article = Passage(
         id=file_id(path),
         text="",
@@ -94,14 +96,15 @@ def count(path: Path) -> int:
     return counted(_drafts(path, ocr=False))
 
 
-def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs]:
-    """Return the lines of every page, and what else is known of the file."""
+def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs, Tables]:
+    """Return the lines of every page, what else is known of the file, and its tables, for each of which a line stands."""
     ocr = ocr and available()
     contents = glyphs(path, Scans(path) if ocr else None)
+    tables = Tables()
     pages: list[list[Line]] = []
     with closing(contents.pages) as words:
         for number, some in enumerate(without_numbers(words), start=1):
-            pages.append(lines(some, number))
+            pages.append(tables.lines(some, number, contents.rules.pop(number, {})))
     if not contents.wrong and not any(pages):
         raise Unreadable("has no text, and OCR finds none" if ocr else f"has no text: {_OCR}")
     if contents.pictures:
@@ -109,7 +112,7 @@ def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs]:
         which = f"page {first} and {len(more):,} more are" if more else f"page {first} is"
         reason = f"{which} a picture without text, not read: {_OCR}"
         contents.wrong.append(Wrong(reason=reason, record=f"page {first}"))
-    return pages, contents
+    return pages, contents, tables
 
 
 def _pieces(found: Sequence[Block], known: Counter[str], scanned: Set[int]) -> Iterator[Piece]:

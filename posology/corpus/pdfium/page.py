@@ -14,10 +14,13 @@ from posology.corpus.pdfium.characters import NONE, UNKNOWN, characters
 from posology.corpus.pdfium.ink import Drawings, Inks, Piece, length
 from posology.corpus.pdfium.objects import Lost, Objects
 from posology.corpus.pdfium.places import baseline, place, turned, turns
+from posology.corpus.pdfium.rules import Rules
 
 _WORD = re.compile(r"\S+")
 #: share of a character's height by which two baselines may differ and count as one
 _SAME = 0.04
+#: a page without it has no table that is read as rows
+_TABLE = re.compile(r"\bTABLE\s|\bTable\s")
 
 
 def replies(path: str, most: int) -> Iterator[dict[str, Any]]:
@@ -62,19 +65,23 @@ def _reply(page: Any, text: Any, size: int, drawings: Drawings) -> dict[str, Any
         drawings: of the file.
     """
     inks, objects = Inks(page, text, drawings), Objects(page)
-    every = list(_pieces(characters(text, size), inks))
+    chars = characters(text, size)
+    every = list(_pieces(chars, inks))
     inks.look(objects)
     read = inks.read(every, objects)
     lost = list(objects.lost())
     directions = turns([*(one.ink.angle for one in read), *(one.angle for one in lost)])
     words = list(_words(text, read, directions))
     words += (_lost(one, directions[one.angle]) for one in lost)
+    scanned = inks.is_scanned(objects)
+    has_tables = not scanned and _TABLE.search(chars) is not None
     return {
         "words": words,
         "hidden": length(every) - length(read),
         "unlooked": inks.unlooked,
         "drawn": bool(objects.on),
-        "scanned": inks.is_scanned(objects),
+        "scanned": scanned,
+        "rules": Rules(page).of(dict.fromkeys(directions.values())) if has_tables else None,
     }
 
 

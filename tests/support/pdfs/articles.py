@@ -99,8 +99,14 @@ def _table(*, columns: bool) -> Sample:
     for row in ROWS:
         for x, cell in zip((LEFT, 210, 310, 430), row, strict=True):
             one.canvas.drawString(x, y, cell)
-        one.know([" | ".join(row)])
         y -= 13
+        if columns:
+            # words of other columns are beside it: it stays text
+            one.know([" | ".join(row)])
+        elif row is not ROWS[0]:
+            values = zip(ROWS[0][1:], row[1:], strict=True)
+            said = "; ".join(f"{heading}: {value}" for heading, value in values)
+            one.know([f"Table 1, row {ROWS[0][0]} / {row[0]}: {said}."])
     y -= 14
     for x in (LEFT, LEFT + 245) if columns else (LEFT,):
         one.column(5, x, y, 225 if columns else 470)
