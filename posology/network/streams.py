@@ -24,7 +24,7 @@ def check_quickly(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
 
 
 class _Backend:
-    """What opens connections, see httpcore's ``AsyncNetworkBackend``."""
+    """Opens connections, as an ``AsyncNetworkBackend`` of httpcore."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
