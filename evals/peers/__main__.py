@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,7 @@ def _compare(given: argparse.Namespace, found: Found) -> None:
             for side in SIDES:
                 if side.name in found.skipped:
                     continue
-                for faulty, turns in ((False, found.clean), (True, found.faulty)):
+                for faulty, turns in ((False, found.clean), (True, found.faulty))[: given.kinds]:
                     one = comparison.run(side, faulty=faulty)
                     if isinstance(one, _Absent):
                         found.skipped[side.name] = one.reason
@@ -192,9 +192,20 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--workers", type=int, default=cores(), help="worker processes of Posology")
     parser.add_argument("--latency", type=float, default=0.5, help="seconds of a call")
+    parser.add_argument(
+        "--no-faults",
+        dest="kinds",
+        action="store_const",
+        const=1,
+        default=2,
+        help="no run with faults",
+    )
+    parser.add_argument("--json", type=Path, help="also write the figures of every turn here")
     given = parser.parse_args()
     found = Found(questions=given.questions, alone=given.alone, latency=given.latency)
     _compare(given, found)
+    if given.json is not None:
+        given.json.write_text(json.dumps(asdict(found)), encoding="utf-8")
     show(found)
 
 

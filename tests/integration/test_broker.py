@@ -22,7 +22,7 @@ from orchestrator.settings import Settings
 from orchestrator.stack.ports import free_port
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
-from tests.support.private_parts import CONNPARAMS
+from tests.support.private_parts import CONNPARAMS, CREATE_CLIENT
 from workers.app import make_app
 from workers.engine.broker import Channel, Transport
 
@@ -87,6 +87,23 @@ def test_a_full_redis_is_an_error_of_the_connection_which_is_made_again(
         with pytest.raises(connection.connection_errors):
             connection.drain_events(timeout=90)
         client.config_set("maxmemory", 0)
+
+
+def test_one_client_serves_a_channel_until_its_pool_is_another(
+    broker: tuple[str, subprocess.Popen[bytes]],
+) -> None:
+    url, _ = broker
+    app = make_app(Settings.model_validate({"POSOLOGY_REDIS_URL": url}))
+    with app.connection_for_read() as connection:
+        channel = cast("Any", connection.default_channel)
+        with channel.conn_or_acquire() as first, channel.conn_or_acquire() as again:
+            assert first is again, CREATE_CLIENT.changed
+        # it waits for messages, and takes no other command
+        assert channel.client is not first
+        channel._disconnect_pools()
+        with channel.conn_or_acquire() as other:
+            assert other is not first
+            assert other.ping()
 
 
 def test_a_connection_that_is_lost_while_it_waits_is_given_up_without_an_error(

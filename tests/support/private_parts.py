@@ -52,6 +52,13 @@ CONNPARAMS = Part(
     written_for="5.7.0",
     used_in="workers/engine/broker.py",
 )
+#: what makes a channel's clients
+CREATE_CLIENT = Part(
+    name="Channel._create_client",
+    package="kombu",
+    written_for="5.7.0",
+    used_in="workers/engine/broker.py",
+)
 #: headers that an SDK reads from the environment, by provider; a client that is copied reads them again
 HEADERS = {
     provider: Part(

@@ -1,0 +1,1 @@
+"""Figures of speed and memory, by turns beside an earlier version."""
