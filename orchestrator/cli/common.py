@@ -69,7 +69,7 @@ def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
         KeyboardInterrupt: Ctrl-C; open resources are closed first.
     """
     results: list[_Found] = []
-    failed: list[Exception] = []
+    failed: list[BaseException] = []
 
     async def main() -> None:
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
@@ -84,7 +84,8 @@ def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
                 with working:
                     try:
                         results.append(await work())
-                    except Exception as error:  # noqa: BLE001 - a task group would wrap it
+                    # rich ends the process so where its reader has closed the pipe
+                    except (Exception, SystemExit) as error:  # noqa: BLE001 - a task group would wrap it
                         failed.append(error)
                 listening.cancel_scope.cancel()
 

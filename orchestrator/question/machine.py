@@ -231,9 +231,10 @@ def raise_if_declined(decision: Decision) -> None:
     if not decision.declined:
         return
     cheapest = min(offer.worst for offer in decision.offers)
+    lacking = "" if decision.remaining is None else f" by ${cheapest - decision.remaining:f}"
     raise NothingAffordable(
         f"{decision.reason.rstrip('.')}. The cheapest way to answer costs ${cheapest:f} at worst: raise the "
-        "budget to that, or ask a cheaper model",
+        f"budget{lacking}, or ask a cheaper model",
         remaining=decision.remaining,
         cheapest=cheapest,
     )

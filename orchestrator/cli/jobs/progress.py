@@ -53,8 +53,8 @@ def summary(batch: BatchOutput, failed: int, where: str) -> list[str]:
         lines.append(f"{batch.rejected:,} rows were not valid requests: see their errors")
     if failed > batch.rejected:
         lines.append(
-            "to try failed rows again: posology jobs retry --all-failed; then move the output away "
-            "and run this command again"
+            f"to try failed rows again: posology jobs retry --all-failed --tenant {batch.tenant}; then move the "
+            "output away and run this command again"
         )
     return lines
 

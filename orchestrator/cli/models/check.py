@@ -147,7 +147,7 @@ class Check:
         verdict = f"{choice}, as its passages say"
         if choice != known.choice:
             verdict = f"{choice or 'none'}, where its passages say {known.choice}"
-        self._find("verdict", verdict, ok=choice is not None)
+        self._find("verdict", verdict, ok=choice == known.choice)
         if completion.latency and (usage := completion.usage) is not None:
             pace = usage.total_output / completion.latency
             read = f"{usage.total_input:,} tokens read, {usage.total_output:,} written in {completion.latency:.1f} s"
