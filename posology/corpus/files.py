@@ -42,6 +42,8 @@ from posology.types import MAX_PASSAGE, Passage
 WITHIN = 1_000_000
 
 _CHUNK = 8_192
+#: a list of references in CSL JSON, by its beginning
+_CSL = re.compile(r'\s*\[\s*\{(?=.*"type"\s*:)(?=.*"title"\s*:)', re.DOTALL)
 #: between the paragraphs of a record
 _BORDER = re.compile(r"\n\s*\n")
 
@@ -337,6 +339,10 @@ def unknown(path: Path) -> str:
     """Return why a file of no known format is not read."""
     if known := ", ".join(root for kind in by_name(path) for root in kind.roots):
         return f"unknown root element {root_of(path)}: literature in XML has one of {known}"
+    if any(kind.name == _STUDIES for kind in by_name(path)):
+        if _CSL.match(beginning_text(path, _CHUNK)):
+            return 'CSL JSON (a list of objects with "type" and "title") is not read: export RIS or BibTeX'
+        return f"JSON that is no study record of ClinicalTrials.gov: {INSTEAD['.json']}"
     return f"{unread(path)}; formats are {', '.join(known_suffixes())}"
 
 

@@ -37,6 +37,8 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[a-z]+")
+#: words of a section that only concludes, unlike a discussion
+_CONCLUDING = ({"conclusion"}, {"conclusions"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,11 +96,14 @@ def stated(
         text: a passage's.
         sentences: of the text, in order.
         section: heading of the part of an article that the passage is, e.g. ``Methods > Randomisation``. A discussion
-            restricts nothing: articles repeat there all that came before.
+            restricts nothing: articles repeat there all that came before. "Conclusion" alone has results and conclusions.
     """
-    named = named_roles((section or "").partition(">")[0])
+    heading = (section or "").partition(">")[0]
+    named = named_roles(heading)
     under: frozenset[SentenceRole] = allowed(named)
-    if SentenceRole.CONCLUSION in named:
+    if set(_WORD.findall(heading.lower())) in _CONCLUDING:
+        under = frozenset({SentenceRole.RESULTS, SentenceRole.CONCLUSION})
+    elif SentenceRole.CONCLUSION in named:
         under = frozenset()
     marks = headings(text)
     found = []

@@ -36,6 +36,23 @@ def test_files_that_are_not_read_are_named_at_any_depth(papers: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("content", "start", "instead"),
+    [
+        ('[{"id": "1", "type": "article-journal", "title": "Salt"}]', "CSL JSON", "RIS or BibTeX"),
+        ('{"a": 1}', "JSON that is no study record", "one record per line"),
+    ],
+)
+def test_json_that_is_not_read_is_named(
+    tmp_path: Path, content: str, start: str, instead: str
+) -> None:
+    (tmp_path / "a.json").write_text(content, encoding="utf-8")
+    (one,) = skipped([tmp_path])
+    assert one.reason.startswith(start)
+    assert instead in one.reason
+    assert ".json" not in one.reason.replace(".jsonl", "")
+
+
 @pytest.mark.parametrize("name", [*PROGRAMS, ".git", "index"])
 def test_folders_of_programs_hidden_ones_and_indexes_are_named_not_searched(
     papers: Path, name: str
