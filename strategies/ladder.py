@@ -287,7 +287,7 @@ class _Climb:
 
     def _share(self, passages: int) -> str:
         if passages == self._passages:
-            return f"all {passages} passages that the search returned"
+            return f"all passages ({passages})"
         return f"the first {passages} of {self._passages} passages"
 
 

@@ -162,11 +162,11 @@ _ESTIMATES: tuple[Column[StrategyEstimate], ...] = (
 )
 
 
-def estimates(out: EstimateOutput) -> Table:
+def estimates(out: EstimateOutput, only: str = "") -> Table:
     """Return the totals of each strategy, and of the chosen ones."""
     count = plural(len(out.questions), "question")
     chosen = () if out.decided is None else (out.decided,)
-    return table(_ESTIMATES, (*out.totals, *chosen), title=count)
+    return table(_ESTIMATES, (*out.totals, *chosen), only, title=count)
 
 
 def remaining(scope: ScopeEstimate) -> str:
