@@ -56,8 +56,8 @@ class Spaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """Neighbouring words of a line, between which are spaces."""
+class _Words:
+    """Words side by side, from left to right."""
 
     words: Sequence[Word]
 
@@ -70,6 +70,11 @@ class Chunk:
     def x1(self) -> float:
         """Return where it ends."""
         return max(word.x1 for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(_Words):
+    """Neighbouring words of a line, between which are spaces."""
 
     @property
     def text(self) -> str:
@@ -83,25 +88,14 @@ class Chunk:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TextLine:
+class TextLine(_Words):
     """Words of one baseline."""
 
-    words: Sequence[Word]
     base: float
     #: height of its font, points
     size: float
     #: parts of it without a wide gap
     parts: int
-
-    @property
-    def x0(self) -> float:
-        """Return where it begins."""
-        return self.words[0].x0
-
-    @property
-    def x1(self) -> float:
-        """Return where it ends."""
-        return max(word.x1 for word in self.words)
 
     def chunks(self, spaces: Spaces) -> list[Chunk]:
         """Return its words, parted where a gap may be more than a space."""
