@@ -17,8 +17,8 @@ PEOPLE = (
     "patients|outpatients|inpatients|participants|subjects|volunteers|adults|adolescents|children|infants|neonates|women|men|individuals|people|"
     "students|families"
 )
-#: a count in digits or words, but for "one"
-_ANY = rf"(?:{COUNT}|(?!one\b){WORDED})"
+#: a count in digits or words, but for "one" and "several hundred"
+_ANY = rf"(?:{COUNT}|(?<!several )(?<!few )(?<!many )(?<!some )(?!one\b){WORDED})"
 _COUNT = rf"(?P<value>{_ANY})"
 _JOINED = "randomi[sz]ed|enrolled|recruited|included|allocated|assigned|entered"
 _ALLOCATED = r"\b(?:randomi[sz]ed(?!,?\s+(?:[\w-]{1,30},?\s+){0,3}(?:trials?|stud(?:y|ies)|design|compar))|randomly|assigned|allocated)\b"

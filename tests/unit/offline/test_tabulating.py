@@ -80,6 +80,7 @@ def test_a_cell_holds_the_whole_sentence(field: str, sentence: str) -> None:
     ("effect", "Weight gain was significantly greater with insulin (P < 0.05)."),
     ("design", "Several randomised studies have shown this design to work in a trial."),
     ("n", "Of these, 117 patients were included in the per protocol analysis."),
+    ("n", "Several hundred patients were enrolled."),
     ("n", "Forty patients were randomized to zinc and 26 patients were randomized to placebo."),
     ("n", "Eleven patients with colitis (5 who responded to the drugs, which were given by vein, and 6 who did not) and ten subjects were studied."),
     ("funding", "This hypothesis is supported by the work of others."),
