@@ -51,7 +51,7 @@ class PaymentOptions(Group):
         typer.Option(
             "--max-cost",
             metavar="USD",
-            help="Maximum cost of all calls in dollars, earlier parts of an interrupted run included. "
+            help="Maximum cost of the whole run in dollars, all documents or questions together, earlier parts of an interrupted run included. "
             "Default: the tenant's limits alone.",
         ),
     ] = None
@@ -141,8 +141,13 @@ def show_left_out(found: Sequence[LeftOut]) -> None:
     say(lines, "yellow")
 
 
-def cost_lines(out: RunCost) -> Iterator[str]:
-    """Yield the estimated cost and whether the remaining budgets cover it."""
+def cost_lines(out: RunCost, whole: str = "run") -> Iterator[str]:
+    """Yield the estimated cost and whether the remaining budgets cover it.
+
+    Args:
+        out: the estimate.
+        whole: what ``--max-cost`` is for.
+    """
     if out.free:
         yield "The model is free: $0."
         return
@@ -152,7 +157,9 @@ def cost_lines(out: RunCost) -> Iterator[str]:
     )
     remaining = [(f"{one.scope} budget of {one.tenant}", one.left_usd) for one in out.balances]
     if out.cap_usd is not None:
-        remaining.append(("--max-cost", max(Decimal(0), out.cap_usd - out.spent_usd)))
+        remaining.append(
+            (f"--max-cost for the whole {whole}", max(Decimal(0), out.cap_usd - out.spent_usd))
+        )
     for name, amount in remaining:
         if amount is not None:
             yield f"{name}: {money(amount)} remaining{_cover(out, amount)}"

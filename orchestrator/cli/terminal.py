@@ -21,6 +21,7 @@ from orchestrator.rendering.sources import (
     cited,
     facts,
     link,
+    notices,
     outcome,
     pages,
     verdict,
@@ -77,7 +78,7 @@ def show_answer(console: Console, out: AskOutput, *, title: str | None = None) -
         parts += [Text(), _cited(one)]
     for conflict in out.conflicts:
         parts += [Text(), _conflict(conflict)]
-    for remark in out.notes:
+    for remark in notices(out):
         parts += [Text(), Text(f"! {safe(remark)}", style="yellow")]
     if out.coverage is not None:
         style = "yellow" if out.coverage.partial else "dim"

@@ -21,6 +21,7 @@ from orchestrator.rendering.forms.decisions import OFFERS
 from orchestrator.rendering.forms.jobs import JOBS, cancellation
 from orchestrator.rendering.forms.jobs import state as state_cell
 from orchestrator.rendering.kinds import MEDIA, Format
+from orchestrator.rendering.sources import notices
 from posology.errors import (
     InvalidQuery,
     JobNotFound,
@@ -91,6 +92,7 @@ async def shown(asked: Asked) -> Response:
         decision=decision,
         offers=decision and table(OFFERS, decision.offers[:_OFFERS]),
         sentences=() if out is None else marks.sentences(out),
+        notices=() if out is None else notices(out),
         cards=() if out is None else marks.cards(out, texts),
         bars=timeline.bars(record, datetime.now(UTC)),
         steps=[timeline.step(event) for event in events],

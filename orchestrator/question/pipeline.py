@@ -30,13 +30,13 @@ from orchestrator.question.machine import (
 )
 from orchestrator.question.request import Request
 from orchestrator.settings import DEFAULT_COMPRESSOR
-from posology.errors import VersionGone
+from posology.errors import IndexFault, VersionGone
 from posology.index.search.retriever import Retriever
 from posology.llm.accounting import Account
 from posology.llm.calls import CAPACITY_TIMEOUT, Caller, Told
 from posology.llm.models.families import tier_of
 from posology.seams import Complete, Journal, Recall, Strategy
-from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval, Task
+from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Refusal, Retrieval, Task
 from strategies import Choose, make, takes_compressor
 from strategies.evidence import whole
 
@@ -73,6 +73,8 @@ class Report:
     seconds: float
     #: savings of compressing; ``None``: nothing was compressed, or they are unknown
     spared: Savings | None = None
+    #: ids of retracted articles that were left out of the passages of a refusal
+    withdrawn: tuple[str, ...] = ()
 
 
 class Pipeline:
@@ -309,7 +311,20 @@ class Pipeline:
             retrieval_seconds=prepared.retrieval_seconds,
             seconds=seconds,
             spared=await self.savings(prepared, state.outcome),
+            withdrawn=await self.withdrawn(prepared) if isinstance(state.outcome, Refusal) else (),
         )
+
+    async def withdrawn(self, prepared: Prepared) -> tuple[str, ...]:
+        """Return the ids of the retracted articles that a question's passages lack; none if the index no longer tells."""
+        request, found = prepared.request, prepared.retrieval
+        if request.retracted:
+            return ()
+        k = max(request.k, len(found.passages))
+        mode = request.mode if found.query_vector.any() else "bm25"
+        try:
+            return await self._retriever.withdrawn(found, k, mode)
+        except IndexFault:
+            return ()  # removed while the question was answered: the outcome stands
 
     async def savings(self, prepared: Prepared, outcome: Outcome) -> Savings | None:
         """Return what compressing saved on an answer; ``None``: nothing was compressed, or prices are unknown."""

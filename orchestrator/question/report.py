@@ -66,6 +66,7 @@ def ask_output(report: Report) -> AskOutput:
         retrieval_seconds=report.retrieval_seconds,
         seconds=report.seconds,
         spared=report.spared,
+        withdrawn=report.withdrawn,
     )
 
 
@@ -82,6 +83,7 @@ def answer_output(
     seconds: float,
     spared: Savings | None = None,
     growth: Growth | None = None,
+    withdrawn: Sequence[str] = (),
 ) -> AskOutput:
     """Return the published form of an outcome.
 
@@ -97,6 +99,7 @@ def answer_output(
         seconds: of the whole.
         spared: what compressing saved; ``None``: nothing was compressed, or unknown.
         growth: how far the first ingest of the index was; ``None``: it was complete.
+        withdrawn: ids of retracted articles that were left out of the passages; a refusal says so.
     """
     answer = outcome if isinstance(outcome, Answer) else None
     refusal = outcome if isinstance(outcome, Refusal) else None
@@ -119,6 +122,7 @@ def answer_output(
         *notes,
         *standings(one.passage for one in quoted),
         *unread(excerpt.passage for excerpt in excerpts),
+        *(left_out(withdrawn) if refusal else ()),
     )
     return AskOutput(
         status=status(outcome),
@@ -268,6 +272,18 @@ def standings(passages: Iterable[Source]) -> tuple[str, ...]:
     """Return remarks on passages of whose standing others than their own records have spoken, each once."""
     told = {one.id: one.flags for one in passages if any(f.source != OWN for f in one.flags)}
     return tuple(f"Standing of {name}: {standing(flags)}." for name, flags in told.items())
+
+
+def left_out(withdrawn: Sequence[str]) -> tuple[str, ...]:
+    """Return the remark on retracted articles that were found and are no evidence; none without any."""
+    if not withdrawn:
+        return ()
+    one = (
+        "1 retracted article was"
+        if len(withdrawn) == 1
+        else f"{len(withdrawn):,} retracted articles were"
+    )
+    return (f"{one} left out: {', '.join(withdrawn)}.",)
 
 
 def unread(passages: Iterable[Passage]) -> tuple[str, ...]:

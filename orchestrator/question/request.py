@@ -208,7 +208,7 @@ class AskRequest(Sent):
     max_cost_usd: Decimal | None = Field(
         default=None, ge=0, le=MAX_CAP, max_digits=16, decimal_places=9
     )
-    """Maximum cost of all model calls of the question, in dollars. Default: the tenant's limits only."""
+    """Maximum cost per question in dollars, for all of its model calls together. Default: the tenant's limits only."""
 
     @model_validator(mode="after")
     def _preset(self) -> Self:

@@ -12,6 +12,7 @@ from orchestrator.rendering.sources import (
     facts,
     item_link,
     link,
+    notices,
     outcome,
     pages,
     verdict,
@@ -104,7 +105,7 @@ def remarks(out: AskOutput) -> Iterator[str]:
                 yield f"- {word}, {position.level}: {_heading(position.passage)}"
                 for quote in position.quotes:
                     yield f"  “{escaped(quote)}”"
-    for remark in out.notes:
+    for remark in notices(out):
         yield ""
         yield f"*{escaped(remark)}*"
     if out.coverage is not None:

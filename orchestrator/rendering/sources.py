@@ -106,6 +106,30 @@ def mark(one: SentenceSupportOutput) -> str:
     return " (no quote behind it)"
 
 
+def notices(out: AskOutput) -> tuple[str, ...]:
+    """Return the remarks of an answer. The first names the sentences that nothing confirms, if there are any.
+
+    Rules alone have passed these, and they do not find every quote that says something else, or the opposite.
+    """
+    shown = out.support.sentences if out.judged and out.support else ()
+    open_ = [
+        number
+        for number, one in enumerate(shown, 1)
+        if one.backing is not Backing.SUPPORTED and not mark(one)
+    ]
+    if not open_:
+        return out.notes
+    which = "this"
+    if len(open_) < len(shown):
+        which = f"sentence{'s' * (len(open_) > 1)} {_listed(open_)} of {len(shown)}"
+    return (f"Not confirmed: whether the quotes say {which}. Read them.", *out.notes)
+
+
+def _listed(numbers: list[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def doubted(one: SentenceSupportOutput) -> bool:
     """Return whether nothing but the judge's word speaks against a sentence, whatever an older version made of it."""
     if one.backing is Backing.SUPPORTED or any(rule.objects for rule in one.failed):

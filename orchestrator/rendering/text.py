@@ -10,6 +10,7 @@ from orchestrator.rendering.sources import (
     cited,
     facts,
     link,
+    notices,
     outcome,
     pages,
     verdict,
@@ -82,7 +83,7 @@ def _answer(out: AskOutput, title: str | None) -> Iterator[str]:
     for conflict in out.conflicts:
         yield ""
         yield from _conflict(conflict)
-    for remark in out.notes:
+    for remark in notices(out):
         yield ""
         yield f"! {remark}"
     if out.coverage is not None:

@@ -114,7 +114,7 @@ class WebhookStore:
             InvalidQuery: the address or an event is none, or the tenant has :data:`MAX_ENDPOINTS`.
             StoreUnavailable: Redis is unreachable.
         """
-        check_url(url, self._allowed)
+        await check_url(url, self._allowed)
         wanted = tuple(dict.fromkeys(events))
         if not wanted or WebhookEvent.TEST in wanted:
             raise InvalidQuery(

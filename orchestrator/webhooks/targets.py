@@ -19,20 +19,31 @@ from posology.errors import InvalidQuery
 
 #: characters of an address
 MAX_URL = 2_000
+#: the rule of addresses without TLS
+PLAIN = "http:// is delivered only to hosts whose addresses are all in POSOLOGY_WEBHOOK_NETWORKS"
+#: seconds in which a name must be found
+_LOOKUP = 10.0
 
 Address = IPv4Address | IPv6Address
 Networks = Sequence[IPv4Network | IPv6Network]
 
 
 class TargetRefused(Exception):
-    """An address that must not be called, or cannot be found. One text for both: it must not map a network."""
+    """An address that must not be called, or cannot be found. One text for both: it must not map a network.
 
-    def __init__(self) -> None:
-        super().__init__("the host of the address has no public address that can be found")
+    Args:
+        secure: whether TLS is used.
+    """
+
+    def __init__(self, *, secure: bool = True) -> None:
+        public = "the host of the address has no public address that can be found"
+        super().__init__(public if secure else PLAIN)
 
 
-def check_url(url: str, allowed: Networks) -> None:
-    """Check the address of an endpoint before it is stored; names are resolved when a message is sent.
+async def check_url(url: str, allowed: Networks) -> None:
+    """Check the address of an endpoint before it is stored, so that none is stored to which nothing is ever delivered.
+
+    A name is resolved only for ``http``: with ``https`` it may get a public address later.
 
     Args:
         url: the address.
@@ -43,7 +54,7 @@ def check_url(url: str, allowed: Networks) -> None:
     """
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
         raise _invalid("it cannot be read") from None
     if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or " " in url:
@@ -52,11 +63,17 @@ def check_url(url: str, allowed: Networks) -> None:
         raise _invalid("write https://HOST/PATH")
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise _invalid("it must have no user, password or fragment")
-    if parts.scheme == "http" and not allowed:
-        raise _invalid("it must begin with https://")
-    literal = _literal(host)
-    if literal is not None and not may_call(literal, allowed, secure=parts.scheme == "https"):
-        raise _invalid("its host is not a public address")
+    if parts.scheme == "https":
+        if (address := _written(host)) is not None and not may_call(address, allowed):
+            raise _invalid("its host is not a public address")
+        return
+    try:
+        if not allowed:
+            raise TargetRefused(secure=False)
+        with anyio.fail_after(_LOOKUP):
+            await resolve(host, port or 80, allowed, secure=False)
+    except (TargetRefused, TimeoutError):
+        raise _invalid(f"{PLAIN}, and this one must begin with https://") from None
 
 
 async def resolve(host: str, port: int, allowed: Networks, *, secure: bool) -> list[str]:
@@ -74,14 +91,14 @@ async def resolve(host: str, port: int, allowed: Networks, *, secure: bool) -> l
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise TargetRefused from None
+        raise TargetRefused(secure=secure) from None
     # an IPv6 address of the link has its interface behind a %
     texts = list(dict.fromkeys(str(one[4][0]) for one in found))
     addresses = [_literal(text) for text in texts]
     if not addresses or not all(
         one is not None and may_call(one, allowed, secure=secure) for one in addresses
     ):
-        raise TargetRefused
+        raise TargetRefused(secure=secure)
     return texts
 
 
@@ -98,6 +115,16 @@ def may_call(address: Address, allowed: Networks, *, secure: bool = True) -> boo
         or address.is_reserved
         or address.is_multicast
     )
+
+
+def _written(host: str) -> Address | None:
+    """Return the address that a host is in any form, ``2130706433`` and ``localhost`` among them; ``None``: it is a name."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return IPv4Address("127.0.0.1")
+    try:
+        return _literal(host) or IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
 
 
 def _literal(host: str) -> Address | None:

@@ -35,8 +35,10 @@ class FieldKind(StrEnum):
 class Cue:
     """Wording by which a reader without understanding finds the value of a field."""
 
-    #: regular expression for one sentence, of linear time; its group ``value``, if it has one, is the value of a text or number
+    #: regular expression for one sentence, of linear time; the value of a number is its group ``value``, of a text the sentence
     pattern: str
+    #: expression of the same kind for sentences that it is no cue in; empty: none
+    unless: str = ""
     #: the choice that it stands for; ``None``: the field has no choices
     choice: str | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from posology.text.figures import COUNT
 from posology.types import SentenceRole
 from posology.types.tables import Cue, Field, FieldKind
-from strategies.tables.presets import DONE, PEOPLE, PICO, STUDIED
+from strategies.tables.presets import DONE, PEOPLE, PICO, PRIMARY, STUDIED
 
 _FOUND = frozenset({SentenceRole.RESULTS, SentenceRole.CONCLUSION})
 _REUSED = {one.name: one for one in PICO}
@@ -18,10 +18,10 @@ APPRAISAL: tuple[Field, ...] = (
         roles=DONE,
         cues=(
             Cue(
-                pattern=r"(?i)\b(?P<value>computer[- ](?:generated|based)\b[^.;,]{0,80}|(?:table of random numbers|random[- ]numbers? (?:table|generator))s?|permuted[- ]blocks?\b[^.;,]{0,60}|(?:block|stratified) randomi[sz]ation\b[^.;,]{0,60}|coin toss(?:ing)?|drawing (?:of )?lots)"
+                pattern=r"(?i)\b(?:computer[- ](?:generated|based)\b[^.;,]{0,80}|(?:table of random numbers|random[- ]numbers? (?:table|generator))s?|permuted[- ]blocks?\b[^.;,]{0,60}|(?:block|stratified) randomi[sz]ation\b[^.;,]{0,60}|coin toss(?:ing)?|drawing (?:of )?lots)"
             ),
             Cue(
-                pattern=r"(?i)\brandomi[sz]ed\b[^.;]{0,60}?\b(?P<value>(?:in (?:blocks|a \d+\s?:\s?\d+ ratio)|stratified by|using)\b[^.;]{3,120})"
+                pattern=r"(?i)\brandomi[sz]ed\b[^.;]{0,60}?\b(?:(?:in (?:blocks|a \d+\s?:\s?\d+ ratio)|stratified by|using)\b[^.;]{3,120})"
             ),
         ),
     ),
@@ -31,7 +31,7 @@ APPRAISAL: tuple[Field, ...] = (
         roles=DONE,
         cues=(
             Cue(
-                pattern=r"(?i)\b(?P<value>(?:sequentially numbered,?\s+|numbered,?\s+)?(?:sealed|opaque)\b[^.;]{0,40}\benvelopes?|(?:interactive (?:voice|web)|telephone|web-based)[- ]\w{1,20} (?:system|service)|central(?:i[sz]ed|ly)?\b[^.;]{0,30}\brandomi[sz](?:ation|ed))\b"
+                pattern=r"(?i)\b(?:(?:sequentially numbered,?\s+|numbered,?\s+)?(?:sealed|opaque)\b[^.;]{0,40}\benvelopes?|(?:interactive (?:voice|web)|telephone|web-based)[- ]\w{1,20} (?:system|service)|central(?:i[sz]ed|ly)?\b[^.;]{0,30}\brandomi[sz](?:ation|ed))\b"
             ),
             Cue(pattern=r"(?i)\ballocation (?:was )?(?:concealed|concealment)\b"),
         ),
@@ -42,7 +42,7 @@ APPRAISAL: tuple[Field, ...] = (
         roles=DONE,
         cues=(
             Cue(
-                pattern=r"(?i)\b(?P<value>(?:single|double|triple|assessor|observer|investigator)[- ](?:blind(?:ed)?|mask(?:ed)?)|open[- ]label|unblinded)\b"
+                pattern=r"(?i)\b(?:(?:single|double|triple|assessor|observer|investigator)[- ](?:blind(?:ed)?|mask(?:ed)?)|open[- ]label|unblinded)\b"
             ),
             Cue(pattern=r"(?i)\b(?:blinded|masked|unaware) (?:to|of)\b"),
         ),
@@ -76,7 +76,7 @@ APPRAISAL: tuple[Field, ...] = (
         roles=STUDIED,
         cues=(
             Cue(
-                pattern=r"(?i)\b(?P<value>(?:modified\s+)?intent(?:ion)?[- ]to[- ]treat|per[- ]protocol|as[- ]treated)\b"
+                pattern=r"(?i)\b(?:(?:modified\s+)?intent(?:ion)?[- ]to[- ]treat|per[- ]protocol|as[- ]treated)\b"
             ),
         ),
     ),
@@ -86,9 +86,8 @@ APPRAISAL: tuple[Field, ...] = (
         roles=_FOUND,
         cues=(
             Cue(
-                pattern=r"(?i)\bprimary\b.{0,400}(?:\b9\d\s?%\s?(?:CI|confidence interval)|confidence interval)"
+                pattern=rf"(?i)\b{PRIMARY}\b.{{0,400}}(?:\b9\d\s?%\s?(?:CI|confidence interval)|confidence interval)"
             ),
-            Cue(pattern=r"(?i)\b9\d\s?%\s?(?:CI\b|confidence interval)"),
         ),
     ),
     _REUSED["funding"],

@@ -17,7 +17,8 @@ from strategies.tables.reading import STRATEGY
 def judged(row: TableRow, judge: Callable[[], SupportJudge | None]) -> TableRow:
     """Return a row with the support of its values. Blocking; calls no language model.
 
-    A choice is not judged: its words are the table's, and seldom those of the document.
+    A choice is not judged: its words are the table's, and seldom those of the document. Nor is a value that is its quote: they
+    cannot differ, and whether the quote answers the field is not judged at all.
 
     Args:
         row: the row.
@@ -37,7 +38,8 @@ def _cell(
     excerpts: dict[str, Excerpt],
     judge: Callable[[], SupportJudge | None],
 ) -> Cell:
-    if cell.value is None or cell.field.kind is FieldKind.CHOICE:
+    quotes = (" ".join(one.quote.split()) for one in cell.citations)
+    if cell.value is None or cell.field.kind is FieldKind.CHOICE or cell.value in quotes:
         return cell
     whole = Statement(start=0, end=len(cell.value), citations=tuple(range(len(cell.citations))))
     answer = Answer(

@@ -204,6 +204,18 @@ async def test_no_passage_is_found(bench: Bench, strategy: str) -> None:
     assert here.attempts == there.attempts == ()
 
 
+@pytest.mark.parametrize(("script", "fields", "named"), [
+    ("declined", {}, True), ("says nothing", PARTED, True), ("good", PARTED, False),
+    ("declined", {"retracted": True}, False),
+])  # fmt: skip
+async def test_a_refusal_names_the_retracted_articles_that_were_left_out(
+    bench: Bench, script: str, fields: dict[str, Any], named: bool
+) -> None:
+    out = (await through_units(bench, model(SCRIPTS[script]()), copies=1, **fields)).out
+    assert out is not None
+    assert ("2 retracted articles were left out: pmid:9, pmid:10." in out.notes) is named
+
+
 #: script, fields, error, and the calls that were made
 MADE: list[tuple[str, dict[str, Any], str | None, dict[tuple[Stage, Outcome], int]]] = [
     ("good", {}, None, {(Stage.ANSWER, Outcome.OK): 1}),

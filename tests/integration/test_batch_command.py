@@ -121,12 +121,14 @@ def test_what_was_only_submitted_is_collected_later(
     cli: Cli, works: Any, tmp_path: Path, redis_url: str, tenant: str
 ) -> None:
     source, out = questions(tmp_path / "q.jsonl", 5), tmp_path / "a.jsonl"
-    first = cli("batch", str(source), "--no-watch")
+    given = (str(source), "--max-cost", "0.5")
+    first = cli("batch", *given, "--no-watch")
     assert first.exit_code == 0
     assert first.stdout.startswith("batch_")
-    assert cli("batch", str(source), "--no-watch").stdout == first.stdout
+    assert "--max-cost 0.5 is per question, not for the whole batch" in first.stderr
+    assert cli("batch", *given, "--no-watch").stdout == first.stdout
     with works():
-        assert cli("batch", str(source), "-o", str(out)).exit_code == 0
+        assert cli("batch", *given, "-o", str(out)).exit_code == 0
     assert len(answers(out)) == len(jobs(redis_url, tenant)) == 5
 
 

@@ -236,6 +236,7 @@ def test_a_cap_stops_it_and_a_higher_one_goes_on(cli: Cli, papers: Path, tmp_pat
     arguments = [str(papers), "--model", MODEL, "-o", "t.csv"]
     with answering() as stub:
         stopped = cli(*arguments, "--max-cost", "0.001", stub=stub)
+        assert "--max-cost for the whole table: $0.001000 remaining" in stopped.stderr
         assert stopped.exit_code == 11, stopped.output
         assert "t.run.jsonl" in stopped.stderr
         before = len(stub.requests)

@@ -90,6 +90,9 @@ class Library:
         self._index = index
         self._shift = shift
 
+    async def withdrawn(self, *_: object) -> tuple[str, ...]:
+        return ()
+
     async def retrieve(self, query: Query, *, k: int, **_: object) -> Retrieval:
         places = list(range(k))
         other = places[::-1] if "apart" in query.text else places

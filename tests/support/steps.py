@@ -76,6 +76,9 @@ class Disputed:
     def __init__(self, *, all_: int = 1_000) -> None:
         self.all = all_
 
+    async def withdrawn(self, *_: object) -> tuple[str, ...]:
+        return ()
+
     async def retrieve(self, query: Query, *, k: int, **_: object) -> Retrieval:
         found = [
             # the later half is longer, so that less than half of all is cheaper to show than the first half

@@ -137,6 +137,8 @@ class Questions:
             retrieval_seconds=prepared.retrieval_seconds,
             compression=compression(before.compression, savings) if before else None,
             growth=prepared.retrieval.growth,
+            # whoever reduces has no index
+            withdrawn=await pipeline.withdrawn(prepared),
         )
         return await self._work.decide(
             claimed,
@@ -204,6 +206,7 @@ class Questions:
             retrieved=draft.retrieved,
             index=draft.index,
             growth=draft.growth,
+            withdrawn=draft.withdrawn,
             # the job's account is in its record, where every worker writes it
             spending=spending(Account()),
             retrieval_seconds=draft.retrieval_seconds,

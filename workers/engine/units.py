@@ -65,6 +65,8 @@ class Draft:
     compression: CompressionOutput | None = None
     #: how far the first ingest of the index was; ``None``: it was complete, or the record is older than this field
     growth: Growth | None = None
+    #: ids of retracted articles that were left out of the passages
+    withdrawn: tuple[str, ...] = ()
 
 
 #: forms of values in a job's record

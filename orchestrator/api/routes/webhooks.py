@@ -83,7 +83,7 @@ def _webhooks(api: Context) -> WebhookStore:
             413,
             415,
             errors.InvalidQuery(
-                "url: this cannot be the address of an endpoint: it must begin with https://",
+                "url: this cannot be the address of an endpoint: its host is not a public address",
                 field="url",
             ),
         ),

@@ -96,6 +96,8 @@ def batch(
     The same command goes on where it was interrupted, and collects what was only submitted: the same
     questions and options are the same batch. The output file has its name when it is complete; until
     then its name ends in .part. The exit status is 1 when rows have failed.
+
+    --max-cost is per question. The cap for a whole batch is the tenant's budget: posology tenants set NAME --total USD.
     """
     from orchestrator.cli.jobs.files import STREAM, check_output, read_questions
 
@@ -144,6 +146,8 @@ async def _run(wanted: _Wanted) -> tuple[BatchOutput, int]:
 
     with BatchProgress(Console(stderr=True)) as progress:
         patience = Patience(wanted.patience, progress.tell)
+        if (cap := wanted.defaults.get("max_cost_usd")) is not None:
+            progress.tell(f"--max-cost {cap} is per question, not for the whole batch")
         stream = StreamSink(sys.stdout.buffer)
         fresh = wanted.fresh
 

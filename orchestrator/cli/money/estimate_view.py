@@ -66,7 +66,7 @@ def _remarks(out: EstimateOutput) -> list[str]:
         lines.append(f"{', '.join(free)}: free ($0)")
     if out.decided is not None and out.decided.worst_usd:
         lines.append(
-            f"by the policy: --max-cost {money(out.decided.largest_worst_usd)} is enough for every question; "
+            f"by the policy: --max-cost {money(out.decided.largest_worst_usd)}, which is per question, is enough for every question; "
             f"if every call needs {out.attempts} billed attempts, the maximum is "
             f"{money(out.decided.repeated_usd)}"
         )

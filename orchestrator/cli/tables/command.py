@@ -207,7 +207,7 @@ def _estimate_lines(out: TableEstimate) -> Iterator[str]:
     before = f"; {out.read:,} already read" if out.read else ""
     yield f"{out.documents:,} documents, {out.documents - out.read:,} to read{before}"
     if out.documents > out.read:
-        yield from cost_lines(out)
+        yield from cost_lines(out, "table")
 
 
 def _report(out: TableOutput, output: Path) -> Iterator[str]:

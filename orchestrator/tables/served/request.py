@@ -44,7 +44,7 @@ class TableRequest(FieldsRequest):
     max_cost_usd: Decimal | None = Field(
         default=None, ge=0, le=MAX_CAP, max_digits=16, decimal_places=9
     )
-    """Maximum cost of all calls in dollars. Default: the tenant's limits alone."""
+    """Maximum cost of the whole table in dollars. Default: the tenant's limits alone."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:

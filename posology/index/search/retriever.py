@@ -231,6 +231,33 @@ class Retriever:
             reranked=before.reranked,
         )
 
+    async def withdrawn(self, of: Retrieval, k: int, mode: Mode = "fused") -> tuple[str, ...]:
+        """Return the ids of the retracted articles that a retrieval has left out of its k best passages, the best first.
+
+        Args:
+            of: a retrieval without retracted passages.
+            k: number of passages that were asked for.
+            mode: the ranking that they were taken from.
+
+        Raises:
+            VersionGone: the version of ``of`` was removed.
+            IndexFault: the index was removed.
+        """
+        view = await self._thread(lambda: self._index.view_at(of.index_version))
+        if not await self._thread(lambda: view.retracted):
+            return ()
+        wider = await self.retrieve(
+            of.query,
+            k,
+            mode,
+            retracted=True,
+            filters=of.filters,
+            encoded=EncodedQuery(vector=of.query_vector, tokens=of.query_tokens),
+            version=of.index_version,
+        )
+        passages = (one.passage for one in wider.passages if one.passage.retracted)
+        return tuple(dict.fromkeys(one.parent or one.id for one in passages))
+
     async def _search(
         self, search: _Search, text: str, added: tuple[str, ...], encoded: EncodedQuery | None
     ) -> _Found:

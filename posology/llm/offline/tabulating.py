@@ -1,14 +1,14 @@
-"""The offline reader's reply to the fields of a table: words of one sentence for each field, or none.
+"""The offline reader's reply to the fields of a table: one whole sentence, number or choice for each field, or none.
 
-A field with cues is found by its wording, any other by its question. The reader understands nothing, so it abstains where
-understanding is needed: a number only if one number answers, a choice only if the words of exactly one choice stand in the
-sentence, and no criterion of a screening.
+A field with cues is found by its wording, any other by its question. The reader understands nothing, so it cuts no phrase out of
+a sentence, and it abstains where understanding is needed: a number only if one number answers, a choice only if the words of
+exactly one choice stand in the sentence, an answer only if it is more probable than not, and no criterion of a screening.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,9 @@ from posology.text.roles.headings import stated
 from posology.types import Call, Excerpt, Sentence
 from posology.types.tables import Confidence, Cue, Field, FieldKind
 
-#: words of a sentence that may stand in a cell whole
-_LONGEST = 40
-#: probabilities from which on a value has high and medium confidence: a choice, not fitted
+#: words of a sentence that may stand in a cell: what is longer is mostly a table or a list that was not split
+_LONGEST = 80
+#: Probabilities from which on a value has high and medium confidence; one that is less probable is no value. A choice, not fitted.
 _HIGH, _MEDIUM = 0.75, 0.5
 _WORD = re.compile(r"[a-z]+")
 #: letters of a word that are compared: "randomised" is "randomized"
@@ -71,15 +71,12 @@ def _cell(field: Field, excerpts: Sequence[Excerpt], score: Score) -> dict[str, 
 def _by_cues(field: Field, excerpts: Sequence[Excerpt]) -> _Found | None:
     """Return the first sentence with a field's first cue that any has; of numbers, all sentences with it must agree."""
     for cue in field.cues:
-        pattern = re.compile(cue.pattern)
-        matches = []
-        for place, excerpt in enumerate(excerpts):
-            for sentence in excerpt.sentences:
-                text = sentence.of(excerpt.passage.text)
-                match = pattern.search(text)
-                value = None if match is None else _cued(field, cue, text, match)
-                if value is not None:
-                    matches.append(_Found(excerpt=place, sentence=sentence, value=value))
+        matches = [
+            _Found(excerpt=place, sentence=sentence, value=value)
+            for place, excerpt in enumerate(excerpts)
+            for sentence in excerpt.sentences
+            for value in _cued(field, cue, sentence.of(excerpt.passage.text))
+        ]
         if field.kind is FieldKind.NUMBER and len({figures(one.value) for one in matches}) > 1:
             return None
         if matches:
@@ -87,18 +84,28 @@ def _by_cues(field: Field, excerpts: Sequence[Excerpt]) -> _Found | None:
     return None
 
 
-def _cued(field: Field, cue: Cue, sentence: str, match: re.Match[str]) -> str | None:
-    if field.kind is FieldKind.CHOICE:
-        return cue.choice
-    words = match["value"] if "value" in match.re.groupindex else sentence
-    return _short(words)
+def _cued(field: Field, cue: Cue, sentence: str) -> Iterator[str]:
+    """Yield the values of a sentence by a cue: every number, or one text or choice."""
+    if cue.unless and re.search(cue.unless, sentence):
+        return
+    matches = re.finditer(cue.pattern, sentence)
+    if field.kind is FieldKind.NUMBER:
+        yield from (_in_digits(match["value"]) for match in matches)
+    elif any(matches):
+        value = cue.choice if field.kind is FieldKind.CHOICE else _whole(sentence)
+        if value is not None:
+            yield value
+
+
+def _in_digits(count: str) -> str:
+    return count if count[0].isdecimal() else str(figures(count)[0].value)
 
 
 def _by_question(field: Field, excerpts: Sequence[Excerpt], score: Score) -> _Found | None:
     """Return the sentence that answers a field's question, if the reader would quote one."""
     scores = score(field.question, excerpts)
     chosen = choose(scores)
-    if not chosen:
+    if not chosen or (scores.rule is PROBABILITY and scores.best < _MEDIUM):
         return None
     best = chosen[0]
     value = _value(field, best, scores, excerpts)
@@ -126,17 +133,16 @@ def _with_roles(excerpt: Excerpt, field: Field) -> Excerpt:
 def _value(field: Field, best: Scored, scores: Scores, excerpts: Sequence[Excerpt]) -> str | None:
     text = excerpts[best.excerpt].passage.text
     sentence = best.sentence.of(text)
-    span = next(
-        (one.span for one in scores.said if _holds(best, one.sentence.excerpt, one.span)), None
-    )
-    words = sentence if span is None else span.of(text)
     match field.kind:
         case FieldKind.NUMBER:
-            return _number(words) or _number(sentence)
+            spans = (
+                one.span for one in scores.said if _holds(best, one.sentence.excerpt, one.span)
+            )
+            return _number(next(spans, best.sentence).of(text))
         case FieldKind.CHOICE:
             return _chosen(field.choices, sentence)
         case FieldKind.TEXT:
-            return _short(words)
+            return _whole(sentence)
 
 
 def _holds(best: Scored, excerpt: int, span: Sentence) -> bool:
@@ -169,9 +175,9 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(word[:_STEM].replace("z", "s") for word in _WORD.findall(text.lower()))
 
 
-def _short(words: str) -> str | None:
-    """Return words as a value; ``None``: there are too many for a cell."""
-    found = words.split()
+def _whole(sentence: str) -> str | None:
+    """Return a sentence as a value; ``None``: it is too long for a cell."""
+    found = sentence.split()
     return " ".join(found) if 0 < len(found) <= _LONGEST else None
 
 
@@ -182,6 +188,6 @@ def _name(found: _Found, excerpts: Sequence[Excerpt]) -> str:
 
 
 def _confidence(scores: Scores) -> Confidence:
-    if scores.rule is not PROBABILITY or scores.best < _MEDIUM:
+    if scores.rule is not PROBABILITY:
         return "low"
     return "high" if scores.best >= _HIGH else "medium"

@@ -63,7 +63,7 @@ class TableCell(Published):
     confidence: Confidence | None
     """High, medium or low, as the model states it, not calibrated; null: there is no value."""
     backing: Backing | None
-    """What the quotes say of the value: supported, unclear, unsupported or contradicted; null: not judged, as of choices."""
+    """What the quotes say of the value: supported, unclear, unsupported or contradicted; null: not judged, as of choices and of values that are their quote."""
     probability: float | None
     """Probability that the quotes support it, 0 to 1; null: not judged, or it repeats a quote word for word."""
     quotes: tuple[TableQuote, ...]

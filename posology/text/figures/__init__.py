@@ -13,11 +13,12 @@ from decimal import Decimal
 from functools import lru_cache
 
 from posology.text.figures.comparisons import after, before
-from posology.text.figures.numerals import COUNT, Numeral, numerals_of, shifted
+from posology.text.figures.numerals import COUNT, WORDED, Numeral, numerals_of, shifted
 from posology.text.figures.units import TIMES, Unit, unit
 
 __all__ = [
     "COUNT",
+    "WORDED",
     "Figure",
     "any_stated",
     "blanked",

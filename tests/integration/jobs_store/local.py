@@ -62,6 +62,9 @@ class Shelf:
             index_version="shelf@1",
         )
 
+    async def withdrawn(self, *_: object) -> tuple[str, ...]:
+        return ("pmid:9", "pmid:10")
+
 
 class Wires:
     """What connects a process to one scripted model."""

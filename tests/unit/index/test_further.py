@@ -99,3 +99,30 @@ async def test_a_record_of_a_work_that_was_read_is_not_read_again(
     assert len({one.split("/")[0] for one in ids(wider)}) == len(wider.passages) == 12
     assert {one.into for one in wider.folded} <= set(ids(wider))
     assert not {one.id for one in wider.folded} & set(ids(wider))
+
+
+@pytest.mark.parametrize("mode", ["fused", "dense", "bm25"])
+async def test_retracted_articles_that_were_left_out_are_known(
+    retriever: Retriever, mode: Mode
+) -> None:
+    found = await retriever.retrieve(QUERY, 10, mode)
+    shown = (await retriever.retrieve(QUERY, 10, mode, retracted=True)).passages
+    retracted = tuple(one.passage.id for one in shown if one.passage.retracted)
+    assert retracted
+    assert await retriever.withdrawn(found, 10, mode) == retracted
+
+
+async def test_an_article_is_named_once_and_an_index_without_retractions_has_none(
+    index: Index, make_rows: MakeRows
+) -> None:
+    sections = [
+        Passage(id=f"a#{i}", parent="a", text=f"Aspirin {i} thins blood.", retracted=True)
+        for i in range(2)
+    ]
+    index.upsert(make_rows([Passage(id="b", text="Aspirin.")]))
+    index.finish()
+    retriever = Retriever(index, HashEmbedder(dim=index.meta.dim))
+    assert await retriever.withdrawn(await retriever.retrieve(QUERY, 5), 5) == ()
+    index.upsert(make_rows(sections))
+    index.finish()
+    assert await retriever.withdrawn(await retriever.retrieve(QUERY, 5), 5) == ("a",)

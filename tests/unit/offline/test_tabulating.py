@@ -39,20 +39,54 @@ def filled(text: str, fields: Sequence[Field], score: Any = never) -> dict[str, 
     return {one["field"]: one for one in tabulated(call, score)["cells"]}
 
 
-def test_wording_finds_pico() -> None:
+def test_wording_finds_pico_in_whole_sentences() -> None:
     found = filled(ABSTRACT, PICO)
+    allocated = "METHODS: We randomised 84 adults with gout to febuxostat 80 mg or placebo."
     assert {name: one["value"] for name, one in found.items()} == {
-        "population": "adults with gout to febuxostat 80 mg or placebo",
-        "intervention": "febuxostat 80 mg or placebo",
-        "comparator": "placebo",
-        "outcome": "serum urate at week 4",
-        "effect": "RESULTS: Serum urate was lower with febuxostat (difference 1.2 mg/dl, 95% CI 0.8 to 1.6).",
+        "population": allocated,
+        "intervention": allocated,
+        "comparator": allocated,
+        "outcome": "The primary outcome was serum urate at week 4.",
+        "effect": None,
         "design": "randomised trial",
         "n": "84",
-        "funding": "the National Institute of Gout",
-    }  # fmt: skip
+        "funding": "Funded by the National Institute of Gout.",
+    }
     assert found["n"]["sentences"] == ["1.2"]
     assert {one["confidence"] for one in found.values()} == {"low"}
+
+
+@pytest.mark.parametrize(("field", "sentence"), [
+    ("population", "Forty ulcer patients with proven H. pylori infection were enrolled and treated for 2.5 weeks."),
+    ("population", "Participants were men and women, aged 40-70 years, with hypertension."),
+    ("population", "Zinc was compared with placebo in 131 patients with a cold."),
+    ("intervention", "Patients were assigned to receive either zinc (5.5 mg, and 120 mg of C) or placebo twice daily."),
+    ("comparator", "The effects of zinc (Z, CAS 1-2) were compared with those of a tablet with C, and zinc was compared with E. coli vaccine."),
+])  # fmt: skip
+def test_a_cell_holds_the_whole_sentence(field: str, sentence: str) -> None:
+    assert filled(sentence, PICO)[field]["value"] == sentence
+
+
+@pytest.mark.parametrize(("field", "sentence"), [
+    ("population", "Optimal regimens for patients with secondary failure are controversial."),
+    ("population", "Current therapy helps many patients with chronic pain."),
+    ("population", "Finally, we assessed vigilance in healthy volunteers."),
+    ("intervention", "Sedation is regarded as a common side-effect of most drugs."),
+    ("intervention", "Patients treated with zinc were significantly more likely to recover (P < .05)."),
+    ("intervention", "Patients were randomised to one of two groups."),
+    ("comparator", "Severity decreased in 86% of attacks compared to 25% in the customary group."),
+    ("comparator", "Heart rate was lower in all groups compared to placebo (p < 0.05)."),
+    ("outcome", "The primary end point was reached by 23% of patients."),
+    ("effect", "Weight gain was significantly greater with insulin (P < 0.05)."),
+    ("design", "Several randomised studies have shown this design to work in a trial."),
+    ("n", "Of these, 117 patients were included in the per protocol analysis."),
+    ("n", "Several hundred patients were enrolled."),
+    ("n", "Forty patients were randomized to zinc and 26 patients were randomized to placebo."),
+    ("n", "Eleven patients with colitis (5 who responded to the drugs, which were given by vein, and 6 who did not) and ten subjects were studied."),
+    ("funding", "This hypothesis is supported by the work of others."),
+])  # fmt: skip
+def test_what_is_beside_the_point_fills_no_cell(field: str, sentence: str) -> None:
+    assert filled(sentence, PICO)[field]["value"] is None
 
 
 def test_numbers_that_differ_are_not_chosen_from() -> None:
@@ -61,6 +95,8 @@ def test_numbers_that_differ_are_not_chosen_from() -> None:
     assert filled(two, [number])["n"]["value"] is None
     same = "We randomised 1,204 patients. Of 1\u2009204 patients, 3 left."
     assert filled(same, [number])["n"]["value"] == "1,204"
+    spelt = "Four hundred and seventy-three patients were enrolled."
+    assert filled(spelt, [number])["n"]["value"] == "473"
 
 
 @pytest.mark.parametrize("text", ["It rained.", ABSTRACT])
@@ -84,7 +120,7 @@ def scoring(best: float) -> Any:
 
 
 @pytest.mark.parametrize(("best", "value", "confidence"), [
-    (0.9, "lasted 12 weeks", "high"), (0.6, "lasted 12 weeks", "medium"), (0.1, None, "low"),
+    (0.9, "It lasted 12 weeks.", "high"), (0.6, "It lasted 12 weeks.", "medium"), (0.4, None, "low"),
 ])  # fmt: skip
 def test_other_fields_are_asked(best: float, value: str | None, confidence: str) -> None:
     field = Field(name="weeks", question="How long did it last?")
@@ -109,7 +145,20 @@ def test_excerpts_are_those_of_parts() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "word", ["primary ", "difference ", "a-", "compared to ", "or a-a ", "12 patients ", "1,"]
+    "word",
+    [
+        "primary ",
+        "difference ",
+        "a-",
+        "compared to ",
+        "or a-a ",
+        "12 patients ",
+        "1,",
+        "we compared ",
+        "randomised ",
+        "patients with ",
+        "12 a ",
+    ],
 )
 def test_a_hostile_sentence_takes_linear_time(word: str) -> None:
     assert growth(lambda n: filled(word * n, PICO), 2_000) < MOST
@@ -122,12 +171,15 @@ def test_an_appraisal_is_filled_in_by_its_wording() -> None:
         "Analyses were by intention to treat. The primary outcome was better with zinc (risk ratio 0.80, 95% CI 0.70 to 0.91)."
     )
     found = filled(text, APPRAISAL)
-    assert found["randomisation"]["value"].startswith("computer-generated sequence")
-    assert found["concealment"]["value"] == "sealed opaque envelopes"
-    assert found["blinding"]["value"] == "double-blind"
+    assert (
+        found["randomisation"]["value"]
+        == found["concealment"]["value"]
+        == text.split(" The ", maxsplit=1)[0]
+    )
+    assert found["blinding"]["value"] == "The trial was double-blind."
     assert (found["n"]["value"], found["n_analysed"]["value"]) == ("120", "104")
     assert "lost to follow-up" in found["attrition"]["value"]
-    assert found["analysis"]["value"] == "intention to treat"
+    assert found["analysis"]["value"] == "Analyses were by intention to treat."
     assert "0.70 to 0.91" in found["interval"]["value"]
     assert found["funding"]["value"] is None
     assert growth(lambda n: filled("numbered sealed randomised " * n, APPRAISAL), 2_000) < MOST

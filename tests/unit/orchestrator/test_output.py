@@ -28,7 +28,7 @@ from orchestrator.rendering.evidence import table
 from orchestrator.rendering.exports import export_answer, export_rows
 from orchestrator.rendering.kinds import Format
 from orchestrator.rendering.markdown import answer_as_markdown, escaped
-from orchestrator.rendering.sources import answer_text, cited, link, mark, verdict
+from orchestrator.rendering.sources import answer_text, cited, link, mark, notices, verdict
 from orchestrator.rendering.text import answer_as_text, search_as_text
 from orchestrator.rendering.words import safe
 from posology.corpus.references.latex import plain_of
@@ -40,6 +40,7 @@ from posology.published.answers import (
     SentenceSupportOutput,
     Source,
     Status,
+    SupportOutput,
 )
 from posology.published.calls import ErrorBody
 from posology.published.decisions import DecisionOutput
@@ -530,3 +531,38 @@ def test_a_verdict_that_the_words_gainsay_is_marked_in_the_text() -> None:
     out = answer(answer="Yes, it does.", choice="no", worded="yes")
     assert verdict(out) == "no (its words say yes)"
     assert "no (its words say yes)  Yes, it does." in answer_as_text(out)
+
+
+def backed(*backings: Backing) -> AskOutput:
+    text = " ".join(f"It is {place}." for place, _ in enumerate(backings))
+    places = [(one.start, one.end) for one in split(text)]
+    sentences = tuple(
+        SentenceSupportOutput(
+            start=start, end=end, backing=backing, probability=0.5, evidence=(0,), failed=(), disagrees=False
+        )
+        for backing, (start, end) in zip(backings, places, strict=True)
+    )  # fmt: skip
+    support = SupportOutput(judge="judge", sentences=sentences, unsupported=0, removed=0)
+    return answer(answer=text, support=support)
+
+
+@pytest.mark.parametrize(("backings", "which"), [
+    ((Backing.UNCLEAR,), "this"),
+    ((Backing.UNCLEAR, Backing.UNCLEAR), "this"),
+    ((Backing.SUPPORTED, Backing.UNCLEAR), "sentence 2 of 2"),
+    ((Backing.UNCLEAR, Backing.SUPPORTED, Backing.UNCLEAR, Backing.UNCLEAR), "sentences 1, 3 and 4 of 4"),
+    ((Backing.SUPPORTED,), None),
+])  # fmt: skip
+def test_sentences_that_nothing_confirms_are_named(
+    backings: tuple[Backing, ...], which: str | None
+) -> None:
+    out = backed(*backings)
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    show_answer(console, out)
+    drawn = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    for text in (answer_as_text(out), answer_as_markdown(out), drawn):
+        assert ("Not confirmed" in text) is (which is not None)
+        if which is not None:
+            assert f"Not confirmed: whether the quotes say {which}. Read them." in text
+    reader = out.model_copy(update={"model": "offline:extractive"})
+    assert notices(reader) == reader.notes

@@ -96,17 +96,18 @@ def test_a_number_may_be_sent_as_a_number() -> None:
     assert found.cells[0].value == "120"
 
 
-def test_values_are_judged_beside_their_quotes_and_choices_are_not() -> None:
+def test_values_are_judged_beside_their_quotes_unless_they_are_them_or_choices() -> None:
     cells = tuple(
         verified(field, said, EXCERPTS)
         for field, said in (
             (TEXT_FIELD, reply("metformin 500 mg", "1.2")),
+            (TEXT_FIELD, reply(EXCERPTS[0].sentences[1].of(EXCERPTS[0].passage.text), "1.2")),
             (CHOICE, reply("trial", "1.2")),
             (NUMBER, reply(None)),
         )
     )
     row = judged(TableRow(document=DOCUMENT, cells=cells), lambda: None)
-    assert [cell.backing for cell in row.cells] == [Backing.SUPPORTED, None, None]
+    assert [cell.backing for cell in row.cells] == [Backing.SUPPORTED, None, None, None]
 
 
 def cell(value: str | None, confidence: Any = "high", place: int = 0) -> Cell:

@@ -6,7 +6,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from orchestrator.webhooks.targets import TargetRefused, may_call, resolve
+from orchestrator.webhooks.targets import Networks, TargetRefused, check_url, may_call, resolve
+from posology.errors import InvalidQuery
 
 PRIVATE = (
     "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
@@ -47,3 +48,32 @@ async def test_an_allowed_name_is_called_by_its_address() -> None:
     found = await resolve("localhost", 80, allowed, secure=False)
     assert set(found) <= {"127.0.0.1", "::1"}
     assert found
+
+
+LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("url", "allowed"), [
+    ("https://example.org/h", ()), ("https://1.1.1.1/h", ()), ("https://10.1.2.3/h", (ip_network("10.1.0.0/16"),)),
+    ("http://10.1.2.3:8000/h", (ip_network("10.1.0.0/16"),)), ("http://localhost:8000/h", LOOPBACK),
+    ("https://localhost/h", LOOPBACK),
+])  # fmt: skip
+async def test_an_address_that_is_delivered_to_may_be_stored(url: str, allowed: Networks) -> None:
+    await check_url(url, allowed)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("url", "allowed", "reason"), [
+    ("http://example.org/h", (), "http:// is delivered only"), ("http://10.1.2.3/h", (), "http:// is delivered only"),
+    ("http://1.1.1.1/h", LOOPBACK, "http:// is delivered only"),
+    ("http://nothing.invalid/h", LOOPBACK, "http:// is delivered only"),
+    ("http://localhost/h", (ip_network("10.1.0.0/16"),), "http:// is delivered only"),
+    ("https://localhost/h", (), "not a public address"), ("https://2130706433/h", (), "not a public address"),
+    ("https://0x7f.1/h", (), "not a public address"),
+])  # fmt: skip
+async def test_an_address_that_nothing_is_delivered_to_is_refused(
+    url: str, allowed: Networks, reason: str
+) -> None:
+    with pytest.raises(InvalidQuery, match=reason):
+        await check_url(url, allowed)
