@@ -175,7 +175,7 @@ class Router:
         if tried and self.search and passages > tried:
             dose = further(self._kept(features, steps), tried)
             steps.append(
-                f"Search: {tried} passages were read, and the reply was a refusal to the last: "
+                f"Search: {tried} passages were read without an answer that a quote supports: "
                 f"{passages - tried} others."
             )
             return dose, steps

@@ -19,14 +19,25 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evals.live.beside import Peer, PeerFailed, asked_for, plain_prompt, read
 from evals.live.recordings import record
 from evals.live.report import report
-from evals.live.rows import PEER, PLAIN, all_rows, keep, key_of, known_row, outcome_row, query_of
+from evals.live.rows import (
+    HIDDEN,
+    PEER,
+    PLAIN,
+    SEARCH,
+    all_rows,
+    keep,
+    key_of,
+    known_row,
+    outcome_row,
+    query_of,
+)
 from evals.live.sets import SETS, Asked, asked, documents
 from evals.live.smoke import smoke
 from orchestrator.connections import Connections
@@ -46,9 +57,10 @@ from strategies.tables.presets import PICO
 from strategies.tables.reading import Reading
 
 if TYPE_CHECKING:
+    from posology.index.search.retriever import Retriever
     from posology.llm.providers.table import Provider
     from posology.seams import Send
-    from posology.types import Retrieval
+    from posology.types import Query, Ranking, Retrieval
 
 #: what is asked of the product, by the name of the way; each changes the default request
 WAYS: dict[str, dict[str, Any]] = {
@@ -58,8 +70,12 @@ WAYS: dict[str, dict[str, Any]] = {
     "briefcontext": {"strategy": "briefcontext", "partition_size": 2},
     "repair": {"strategy": "direct", "support": "repair"},
     "judge": {"strategy": "direct", "support": "model"},
+    SEARCH: {"policy": "router:escalate=search"},
+    HIDDEN: {"policy": "router:escalate=search"},
 }
 CELLS = "cells"
+#: those of a retrieval
+_RANKINGS = ("dense", "bm25_rerank", "bm25", "fused")
 #: output tokens of the plain RAG's reply
 _PLAIN_TOKENS = 300
 _PROMPT = PromptId(name="plain", digest="0" * 16)
@@ -129,6 +145,35 @@ class Recorded(Connections):
         return Recording(super()._connect(provider), self._kept)
 
 
+class Later:
+    """A retriever that keeps a passage from the first search, as if others were nearer to the question.
+
+    Args:
+        inner: finds passages.
+    """
+
+    def __init__(self, inner: Retriever) -> None:
+        self._inner = inner
+        #: the passage; ``None``: none is kept back
+        self.passage: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def retrieve(self, query: Query, k: int, *args: Any, **more: Any) -> Retrieval:
+        """Return the k best passages without the one that is kept back."""
+        if self.passage is None:
+            return await self._inner.retrieve(query, k, *args, **more)
+        found = await self._inner.retrieve(query, k + 1, *args, **more)
+        others = [one for one in found.passages if one.passage.id != self.passage]
+        rankings = {name: self._without(getattr(found, name), k) for name in _RANKINGS}
+        return replace(found, passages=tuple(others[:k]), **rankings)
+
+    def _without(self, ranking: Ranking, k: int) -> Ranking:
+        hits = [hit for hit in ranking.hits if hit.passage_id != self.passage]
+        return replace(ranking, hits=tuple(hits[:k]))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Desk:
     """What answers questions, and what it sends and gets meanwhile."""
@@ -138,6 +183,8 @@ class Desk:
     model: str
     k: int
     kept: list[dict[str, Any]]
+    #: what the product retrieves by
+    later: Later
     #: paper-qa's program; ``None``: it is not asked
     peer: Peer | None
 
@@ -148,6 +195,7 @@ class Desk:
 
     async def product(self, one: Asked, way: str) -> dict[str, Any]:
         """Ask the product, and return what became of it."""
+        self.later.passage = one.passage if way == HIDDEN else None
         request = Request(query=query_of(one), model=self.model, k=self.k, **WAYS[way])
         account = Account()
         found = await self.service.ask(request, account)
@@ -235,12 +283,15 @@ async def _ask(args: argparse.Namespace) -> None:
     models = Models(settings.embedder, settings.embedding)
     connections = Recorded(settings, offline=lambda: models.offline(settings.reading), kept=kept)
     service = await make_service(settings, models, connections, str(work / "index"))
+    later = Later(service.pipeline.retriever)
+    service.pipeline.retriever = cast("Retriever", later)
     desk = Desk(
         service=service,
         connections=connections,
         model=args.model,
         k=args.k,
         kept=kept,
+        later=later,
         peer=_peer(args) if PEER in args.ways else None,
     )
     for number, (one, way) in enumerate(todo, 1):

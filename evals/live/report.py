@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from evals.live.rows import HIDDEN, SEARCH
 from orchestrator.evaluation.measures import mean
 
 Row = dict[str, Any]
@@ -14,6 +15,11 @@ _ANSWERED = ("answered", "unsupported")
 _HEAD = (
     "set", "way", "n", "answered", "unsupported", "refused", "failed", "verdict", "right", "wrong", "quotes named", "kept", "gold quoted",
     "supported", "in", "out", "calls", "s", "s a right one", "$ a right one",
+)  # fmt: skip
+
+_SEARCH_HEAD = (
+    "set", "first search", "n", "searched again", "right before", "right after", "wrong before", "wrong after", "tokens before",
+    "tokens after", "tokens a right one before", "after",
 )  # fmt: skip
 
 
@@ -32,8 +38,59 @@ def report(rows: Sequence[Row], only: str = "") -> str:
             " | ".join(_line(name, way, list(group)))
             for (name, way), group in _grouped(found, "set", "way")
         ]
-        parts.append("")
+        parts += ["", *_searches([row for row in found if row["way"] in (SEARCH, HIDDEN)])]
     return "\n".join(parts)
+
+
+def _searches(rows: Sequence[Row]) -> list[str]:
+    """Return the table of second searches: what became of questions with them, and with the refusals that stood before."""
+    if not rows:
+        return []
+    lines = [" | ".join(_SEARCH_HEAD), " | ".join(["---"] * len(_SEARCH_HEAD))]
+    for (name, way), found in (*_grouped(rows, "set", "way"), *_all(rows)):
+        known = _known(found)
+        before = [_before(row) for row in known]
+        tokens = [
+            [sum(_tokens(call) for call in row["calls"]) for row in part]
+            for part in (before, known)
+        ]
+        rights = [[float(row["right"] is True) for row in part] for part in (before, known)]
+        wrongs = [
+            [float(row["outcome"] in _ANSWERED and row["right"] is False) for row in part]
+            for part in (before, known)
+        ]
+        lines.append(" | ".join([
+            name, "finds it" if way == SEARCH else "misses it", str(len(known)),
+            _share([_again(row) for row in known]), *map(interval, (*rights, *wrongs)), *map(_mean, tokens),
+            *(f"{sum(t) / sum(r):,.0f}" if sum(r) else "" for t, r in zip(tokens, rights, strict=True)),
+        ]))  # fmt: skip
+    return [*lines, ""]
+
+
+def _all(rows: Sequence[Row]) -> list[tuple[tuple[str, ...], list[Row]]]:
+    return [(("all", way), found) for (way,), found in _grouped(rows, "way")]
+
+
+def _known(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of questions whose right answer is known."""
+    return [row for row in rows if row["form"] != "free" or row["words"] or not row["answerable"]]
+
+
+def _again(row: Row) -> bool:
+    """Return whether a question was searched again."""
+    return any(dose["skip"] for dose in row.get("doses", ()))
+
+
+def _before(row: Row) -> Row:
+    """Return what would have become of a question without its second search."""
+    if not _again(row):
+        return row
+    calls = row["calls"][: row["rungs"]]
+    return row | {"outcome": "refused", "right": not row["answerable"], "calls": calls}
+
+
+def _tokens(call: Row) -> int:
+    return (call.get("tokens_in") or 0) + (call.get("tokens_out") or 0)
 
 
 def _grouped(rows: Sequence[Row], *names: str) -> list[tuple[tuple[str, ...], list[Row]]]:
@@ -44,7 +101,7 @@ def _grouped(rows: Sequence[Row], *names: str) -> list[tuple[tuple[str, ...], li
 def _line(name: str, way: str, rows: list[Row]) -> list[str]:
     answered = [row for row in rows if row["outcome"] in _ANSWERED]
     chosen = [row for row in answered if row["form"] != "free"]
-    known = [row for row in rows if row["form"] != "free" or row["words"] or not row["answerable"]]
+    known = _known(rows)
     right = [float(row["right"] is True) for row in known]
     wrong = [float(row["outcome"] in _ANSWERED and row["right"] is False) for row in known]
     quoted = [row["gold_quoted"] for row in answered if row.get("gold_quoted") is not None]

@@ -85,8 +85,8 @@ class Answering:
     """The strategy is to run in this process."""
 
     prepared: Prepared
-    #: refusal of the ladder before; ``None``: this is the first dose
-    refused: Refusal | None = None
+    #: what the ladder before led to; ``None``: this is the first dose
+    refused: Outcome | None = None
 
     @property
     def calls(self) -> int:
@@ -124,8 +124,8 @@ class Partitioned:
 
     prepared: Prepared
     partitions: tuple[Partition, ...]
-    #: refusal of the ladder before; ``None``: this is the first dose
-    refused: Refusal | None = None
+    #: what the ladder before led to; ``None``: this is the first dose
+    refused: Outcome | None = None
 
     @property
     def calls(self) -> int:
@@ -136,10 +136,10 @@ class Partitioned:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Escalating:
-    """Every step of a ladder was refused: the policy is to decide again, after a second search if its dose says so."""
+    """A ladder did not answer: the policy is to decide again, after a second search if its dose says so."""
 
     prepared: Prepared
-    refused: Refusal
+    refused: Outcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -159,14 +159,14 @@ State = Answering | Partitioned | Escalating | Concluded
 
 
 def begin(
-    prepared: Prepared, *, distributed: bool = False, refused: Refusal | None = None
+    prepared: Prepared, *, distributed: bool = False, refused: Outcome | None = None
 ) -> Answering | Partitioned:
     """Return the state of a prepared question.
 
     Args:
         prepared: the question.
         distributed: whether other workers can read partitions.
-        refused: refusal of the ladder before; ``None``: this is the first dose.
+        refused: what the ladder before led to; ``None``: this is the first dose.
     """
     if distributed and prepared.strategy is not None:
         partitions = prepared.strategy.partitions(prepared.task)
@@ -178,7 +178,7 @@ def begin(
 def answered(state: Answering, outcome: Outcome) -> Escalating | Concluded:
     """Return the state after the strategy ran."""
     first = state.refused is None
-    if first and isinstance(outcome, Refusal) and _escalates(state.prepared, outcome):
+    if first and _escalates(state.prepared, outcome):
         return Escalating(prepared=state.prepared, refused=outcome)
     return Concluded(prepared=state.prepared, outcome=outcome)
 
@@ -240,16 +240,20 @@ def raise_if_declined(decision: Decision) -> None:
     )
 
 
-def _steps(refused: Refusal | None) -> tuple[Rung, ...]:
+def _steps(refused: Outcome | None) -> tuple[Rung, ...]:
     return refused.rungs if refused is not None else ()
 
 
-def _escalates(prepared: Prepared, refused: Refusal) -> bool:
-    """Return whether all planned steps were refused; a ladder that the budget ended has no money for more."""
+def _escalates(prepared: Prepared, outcome: Outcome) -> bool:
+    """Return whether all planned steps did not answer; a ladder that the budget ended has no money for more."""
     dose = prepared.decision.dose
-    if not dose.escalate or prepared.decision.then or refused.filtered:
+    if not dose.escalate or prepared.decision.then:
         return False
-    read = max((step.first + step.passages for step in refused.rungs), default=0)
-    # a refusal in place of an answer whose sentences were all left out is none of the model's
-    every = all(step.refused for step in refused.rungs)
-    return every and 0 < read >= min(dose.planned, len(prepared.retrieval.passages))
+    if isinstance(outcome, Answer):
+        # other passages may have a sentence for it; where a repair is asked for, that was its second chance
+        wanted = dose.search and not outcome.supported and not prepared.request.repairs
+    else:
+        # a refusal in place of an answer whose sentences were all left out is none of the model's
+        wanted = not outcome.filtered and all(step.refused for step in outcome.rungs)
+    read = max((step.first + step.passages for step in outcome.rungs), default=0)
+    return wanted and 0 < read >= min(dose.planned, len(prepared.retrieval.passages))

@@ -101,7 +101,8 @@ class Pipeline:
         seconds: float | None = None,
         answerer: Answerer | None = None,
     ) -> None:
-        self._retriever = retriever
+        #: finds passages
+        self.retriever = retriever
         self._decider = decider
         self._completes = completes
         self._compressors = compressors or Compressors(DEFAULT_COMPRESSOR)
@@ -122,7 +123,7 @@ class Pipeline:
 
     async def unpaid(self, query: Query, tenant: str) -> Sequence[Call]:
         """Return the calls that a tenant still has to pay for a question's vector."""
-        return await unpaid(self._retriever.embedder, query.text, tenant)
+        return await unpaid(self.retriever.embedder, query.text, tenant)
 
     async def prepare(
         self,
@@ -147,9 +148,9 @@ class Pipeline:
         """
         started = time.perf_counter()
         # before the decision, which depends on the remaining budget
-        vectors = await encoded(self._retriever.embedder, request.query.text, spend)
+        vectors = await encoded(self.retriever.embedder, request.query.text, spend)
         retrieve = partial(
-            self._retriever.retrieve,
+            self.retriever.retrieve,
             request.query,
             k=request.k,
             mode=seeing(request.mode, vectors),
@@ -198,7 +199,7 @@ class Pipeline:
         return task_of(request, retrieval)
 
     async def _further(self, request: Request, before: Retrieval) -> Retrieval:
-        return await self._retriever.further(before, request.k, retracted=request.retracted)
+        return await self.retriever.further(before, request.k, retracted=request.retracted)
 
     async def advance(
         self,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +14,7 @@ from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.seams import Complete
 from posology.testing.prices import by_bytes
-from posology.types import Answer, Decision, Dose, JobState, Outcome, Refusal, Stage, Task
+from posology.types import Answer, Call, Decision, Dose, JobState, Outcome, Refusal, Stage, Task
 from strategies.direct import Direct
 from strategies.ladder import step_tasks
 from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench
@@ -42,8 +44,12 @@ from tests.support.steps import (
     run,
     scripted,
     submit,
+    unsupported_by_the_first,
     worker,
 )
+
+if TYPE_CHECKING:
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 
@@ -237,8 +243,15 @@ def searched(decision: Decision | None) -> Decision:
     return decision.then
 
 
-async def test_a_second_search_finds_what_the_first_passages_do_not_say() -> None:
-    run = InProcess(model=scripted(refusing_the_first), cap=Decimal(1_000), policy=SEARCH)
+#: what ends a ladder without an answer that a quote supports
+UNANSWERED = pytest.mark.parametrize("script", [refusing_the_first, unsupported_by_the_first])
+
+
+@UNANSWERED
+async def test_a_second_search_finds_what_the_first_passages_do_not_say(
+    script: Callable[[Call], ScriptedReply],
+) -> None:
+    run = InProcess(model=scripted(script), cap=Decimal(1_000), policy=SEARCH)
     report = await run.ask()
     then = searched(report.decision)
     assert then.remaining == run.cap - len(RUNGS) * COST
@@ -255,8 +268,11 @@ async def test_a_second_search_finds_what_the_first_passages_do_not_say() -> Non
     run.check()
 
 
-async def test_a_second_search_runs_through_the_records(bench: Bench) -> None:
-    model = scripted(refusing_the_first)
+@UNANSWERED
+async def test_a_second_search_runs_through_the_records(
+    bench: Bench, script: Callable[[Call], ScriptedReply]
+) -> None:
+    model = scripted(script)
     out = await run(bench, model, policy=SEARCH, max_cost_usd="1000")
     assert out.state is JobState.SUCCEEDED
     searched(out.decision.to(Decision) if out.decision else None)
@@ -292,6 +308,30 @@ async def test_a_second_search_that_is_not_paid_for_leaves_the_refusal(bench: Be
     assert out.result.read == K
     assert len(model.calls) == len(RUNGS)
     await audited(bench, out)
+
+
+async def test_an_answer_without_a_quote_stands_where_a_second_search_is_not_paid_for(
+    bench: Bench,
+) -> None:
+    model = scripted(unsupported_by_the_first)
+    cap = 3 * COST + await price(Dose(strategy="direct")) * Decimal("1.1")
+    out = await run(bench, model, policy=SEARCH, max_cost_usd=str(cap))
+    assert out.result is not None
+    assert out.result.status == "unsupported"
+    assert out.decision is not None
+    assert out.decision.then is not None
+    assert out.decision.then.reason in out.result.notes
+    assert len(model.calls) == len(RUNGS)
+    await audited(bench, out)
+
+
+async def test_an_answer_without_a_quote_is_searched_no_further_where_a_repair_was_its_second_chance() -> (
+    None
+):
+    run = InProcess(model=scripted(unsupported_by_the_first), cap=Decimal(1_000), policy=SEARCH)
+    report = await run.ask(support="repair")
+    assert report.decision.then is None
+    run.check()
 
 
 @pytest.mark.parametrize("call", range(1, len(RUNGS) + 2))

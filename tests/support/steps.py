@@ -174,6 +174,14 @@ def refusing_the_first(call: Call) -> ScriptedReply:
     return refusing(call) if known else reply(call)
 
 
+def unsupported_by_the_first(call: Call) -> ScriptedReply:
+    """What answers without a quote that stands from the first passages, and with one from those of a second search."""
+    first = {f"p{i}" for i in range(K)}
+    if any(one.passage.id not in first for one in call.excerpts):
+        return reply(call)
+    return in_form(call, AnswerReply(answerable=True, answer="It works.", choice=None, quotes=[]))
+
+
 def scripted(
     script: Callable[[Call], ScriptedReply] = reply, *, usage: Usage = CHEAP
 ) -> ScriptedModel:
@@ -206,7 +214,7 @@ class InProcess:
     account: Account = field(default_factory=Account)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
 
-    async def ask(self) -> Report:
+    async def ask(self, **fields: object) -> Report:
         journal = LedgerJournal(self.ledger, self.account, cap=self.cap)
 
         async def remaining() -> RemainingBudget | None:
@@ -214,7 +222,8 @@ class InProcess:
             return remaining_budget(await self.ledger.balances(), own)
 
         piped = pipeline(self.model, policy=self.policy, all_=self.all)
-        return await piped.run(asked(), self.account, journal, tenant="t", remaining=remaining)
+        request = asked(**fields)
+        return await piped.run(request, self.account, journal, tenant="t", remaining=remaining)
 
     def check(self) -> None:
         """The cap held, and the entries add up to what was charged."""

@@ -197,7 +197,7 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] =
         ),
         (
             (
-                r"Search: (?P<tried>\d+) passages were read, and the reply was a refusal to the last: "
+                r"Search: (?P<tried>\d+) passages were read(?:, and the reply was a refusal to the last| without an answer that a quote supports): "
                 r"(?P<more>\d+) others\."
             ),
             _searched,

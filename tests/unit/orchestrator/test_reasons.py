@@ -94,7 +94,7 @@ from posology.types import Dose
             ),
         ),
         (
-            "Search: 8 passages were read, and the reply was a refusal to the last: 5 others.",
+            "Search: 8 passages were read without an answer that a quote supports: 5 others.",
             (
                 "8 passages were read and the model found no answer: read the best of them with 5 others, found by a second "
                 "search."

@@ -260,7 +260,7 @@ def test_a_refused_ladder_leads_to_a_second_search_and_its_passages() -> None:
     assert then.dose == Dose(strategy="direct", skip=6)
     assert (
         then.reason
-        == "Search: 8 passages were read, and the reply was a refusal to the last: 5 others."
+        == "Search: 8 passages were read without an answer that a quote supports: 5 others."
     )
     assert policy.replay(then) == then
     # nothing new: BriefContext reads what there is
