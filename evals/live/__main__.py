@@ -74,8 +74,6 @@ WAYS: dict[str, dict[str, Any]] = {
     HIDDEN: {"policy": "router:escalate=search"},
 }
 CELLS = "cells"
-#: those of a retrieval
-_RANKINGS = ("dense", "bm25_rerank", "bm25", "fused")
 #: output tokens of the plain RAG's reply
 _PLAIN_TOKENS = 300
 _PROMPT = PromptId(name="plain", digest="0" * 16)
@@ -166,8 +164,14 @@ class Later:
             return await self._inner.retrieve(query, k, *args, **more)
         found = await self._inner.retrieve(query, k + 1, *args, **more)
         others = [one for one in found.passages if one.passage.id != self.passage]
-        rankings = {name: self._without(getattr(found, name), k) for name in _RANKINGS}
-        return replace(found, passages=tuple(others[:k]), **rankings)
+        return replace(
+            found,
+            passages=tuple(others[:k]),
+            dense=self._without(found.dense, k),
+            bm25_rerank=self._without(found.bm25_rerank, k),
+            bm25=self._without(found.bm25, k),
+            fused=self._without(found.fused, k),
+        )
 
     def _without(self, ranking: Ranking, k: int) -> Ranking:
         hits = [hit for hit in ranking.hits if hit.passage_id != self.passage]

@@ -12,6 +12,7 @@ import os
 import tempfile
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -61,7 +62,7 @@ async def measured(url: str, processes: int, tenants: int) -> Rest:
         for _ in range(processes):
             process = await stack.enter_async_context(Process(settings, lambda _: None))
             process.service = cast("Services", _nothing)
-            group.start_soon(lambda one=process: one.run_maintenance(dispatches=True, calls=True))
+            group.start_soon(partial(process.run_maintenance, dispatches=True, calls=True))
         await anyio.sleep(SETTLE)
         await store.redis.config_resetstat()
         await anyio.sleep(SECONDS)

@@ -323,7 +323,7 @@ class Pipeline:
         k = max(request.k, len(found.passages))
         mode = request.mode if found.query_vector.any() else "bm25"
         try:
-            return await self._retriever.withdrawn(found, k, mode)
+            return await self.retriever.withdrawn(found, k, mode)
         except IndexFault:
             return ()  # removed while the question was answered: the outcome stands
 
