@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from evals.fire.journal import Journal
 from evals.fire.ways import NONE, Reply, Ways
-from evals.fire.world.corpus import Document, document, question
+from evals.fire.world.corpus import COUNT, Document, document, question
 
 #: states that end a job
 _OVER = frozenset({"succeeded", "failed", "cancelled", "expired"})
@@ -23,6 +23,8 @@ _SEARCHING = 0.4
 REMEMBERED, _REVISED = 300, 8
 #: seconds between two looks at what has not ended, in a steady run
 _SETTLE = 3.0
+#: looks at a watch, until which its question is answered or has failed
+_LOOKS = 40
 #: mean seconds between two deeds of a user, and those in a steady run
 _PAUSE, _STEADY_PAUSE = 0.25, 1.5
 
@@ -43,6 +45,7 @@ class Tenant:
         default_factory=lambda: {
             "ask": 40, "twice": 10, "partitions": 6, "chat": 10, "tool": 4, "cancel": 8, "batch": 4,
             "lane": 3, "upload": 3, "again": 8, "feedback": 4, "retry": 3, "command": 1, "estimate": 1,
+            "ask on": 6, "watch": 2, "quote": 3,
         }
     )  # fmt: skip
 
@@ -153,7 +156,8 @@ class Work:
             "ask": self._ask, "twice": self._twice, "partitions": self._partitions, "chat": self._chat,
             "tool": self._tool, "cancel": self._cancel, "batch": self._batch, "lane": self._lane,
             "upload": self._upload, "again": self._again, "feedback": self._feedback, "retry": self._retry,
-            "command": self._command, "estimate": self._estimate,
+            "command": self._command, "estimate": self._estimate, "ask on": self._ask_on, "watch": self._watch,
+            "quote": self._quote,
         }  # fmt: skip
         names, weights = zip(*self.tenant.weights.items(), strict=True)
         pause = _STEADY_PAUSE if self._steady else _PAUSE
@@ -242,11 +246,22 @@ class Work:
 
     async def _chat(self) -> None:
         text, key = self._question()
-        body = {
-            "model": "posology",
-            "messages": [{"role": "user", "content": text}],
-            "posology": {"k": 4},
-        }
+        await self._talk([{"role": "user", "content": text}], key)
+
+    async def _ask_on(self) -> None:
+        """Ask a question that needs the one before, of a job or of a chat that sends its earlier turns."""
+        text, key = self._question()
+        on = f"And in children? Reference {self.tenant.word}, case {self._numbers}."
+        ended = [job for job, state in self.jobs.items() if state == "succeeded"]
+        if ended and self._draw.random() < 0.5:
+            body = self._body(on, parent=self._draw.choice(ended))
+            await self._to_the_end(await self.submit(body, key))
+        else:
+            turns = ((text, "user"), ("It lowers the risk.", "assistant"), (on, "user"))
+            await self._talk([{"role": role, "content": said} for said, role in turns], key)
+
+    async def _talk(self, messages: list[dict[str, str]], key: str) -> None:
+        body = {"model": "posology", "messages": messages, "posology": {"k": 4}}
         path = "/v1/chat/completions"
         reply = await self._sure(
             lambda: self.ways.http("POST", path, body=body, key=key, way="openai"), tries=4
@@ -304,6 +319,28 @@ class Work:
         reply = await self._sure(send, tries=3)
         if reply.status in (200, 202):
             self.ingests.add(reply.body["id"])
+
+    async def _watch(self) -> None:
+        """Watch a question until its first answer, and end the watch."""
+        text, key = self._question()
+        body = self._body(text) | {"every": "month", "max_cost_usd": 0.05}
+        reply = await self._sure(lambda: self.ways.http("POST", "/v1/watches", body=body, key=key))
+        if reply.status not in (200, 201):
+            return
+        path = f"/v1/watches/{reply.body['id']}"
+        for _ in range(_LOOKS):
+            reply = await self._sure(lambda: self.ways.http("GET", path))
+            if reply.status == 200 and reply.body["asked"]:
+                break
+            await asyncio.sleep(_SETTLE)
+        # whatever asks after the end of the run would be in no record
+        await self._sure(lambda: self.ways.http("DELETE", path), tries=40)
+
+    async def _quote(self) -> None:
+        """Look for a sentence of a document, in the version of now."""
+        one = document(self._draw.randrange(COUNT), 1)
+        body = {"quote": self._draw.choice(one.text.split(". "))}
+        await self._sure(lambda: self.ways.http("POST", "/v1/quotes", body=body))
 
     async def _again(self) -> None:
         """Look at a job of before."""
