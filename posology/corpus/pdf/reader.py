@@ -59,6 +59,8 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
         yield Broken(reason=sentence(error.strerror or str(error)))
         return
     yield from read.remarks
+    if tables.refused:
+        yield Remarked(reason=tables.refused)
     pages = without_heads(pages)
     body = body_size(line for page in pages for line in page)
     title, content = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
