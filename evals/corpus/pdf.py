@@ -20,8 +20,8 @@ from pathlib import Path
 
 from posology.corpus import pdf
 from posology.corpus.drafts import file_title
-from posology.corpus.items import Item, Record
-from posology.errors import BadFile, BadRecord
+from posology.corpus.items import Item, Record, Remark
+from posology.errors import BadFile
 from posology.text.sentences import split
 from posology.types import Passage
 from tests.support.pdfs.articles import ARTICLES
@@ -63,7 +63,7 @@ class Score:
     kept: tuple[str, ...]
     #: sentences of the passages that are none of the file
     false: tuple[str, ...]
-    #: pages that bad records name
+    #: pages that remarks name
     bad: tuple[int, ...]
     #: reason why nothing is read; ``None``: something is
     refused: str | None
@@ -102,7 +102,9 @@ def score(made: Sample, read: Callable[[Path], Iterator[Item]], path: Path) -> S
             if one.text.endswith(".") and one.text not in known and _UNKNOWN not in one.text
         ),
         bad=tuple(
-            int((item.record or "").split()[-1]) for item in items if isinstance(item, BadRecord)
+            int(item.record.split()[-1])
+            for item in items
+            if isinstance(item, Remark) and item.record is not None
         ),
         refused=next((item.reason for item in items if isinstance(item, BadFile)), None),
     )

@@ -43,22 +43,17 @@ def report(rows: Sequence[Row], only: str = "") -> str:
 
 
 def _searches(rows: Sequence[Row]) -> list[str]:
-    """Return the table of second searches: what became of questions with them, and with the refusals that stood before."""
+    """Return the table of second searches: what was answered, with a quote that stands, before them and after."""
     if not rows:
         return []
     lines = [" | ".join(_SEARCH_HEAD), " | ".join(["---"] * len(_SEARCH_HEAD))]
     for (name, way), found in (*_grouped(rows, "set", "way"), *_all(rows)):
         known = _known(found)
         before = [_before(row) for row in known]
-        tokens = [
-            [sum(_tokens(call) for call in row["calls"]) for row in part]
-            for part in (before, known)
-        ]
-        rights = [[float(row["right"] is True) for row in part] for part in (before, known)]
-        wrongs = [
-            [float(row["outcome"] in _ANSWERED and row["right"] is False) for row in part]
-            for part in (before, known)
-        ]
+        rights, wrongs, tokens = (
+            [[value(row) for row in part] for part in (before, known)]
+            for value in (_quoted_right, _quoted_wrong, _tokens)
+        )
         lines.append(" | ".join([
             name, "finds it" if way == SEARCH else "misses it", str(len(known)),
             _share([_again(row) for row in known]), *map(interval, (*rights, *wrongs)), *map(_mean, tokens),
@@ -82,15 +77,26 @@ def _again(row: Row) -> bool:
 
 
 def _before(row: Row) -> Row:
-    """Return what would have become of a question without its second search."""
+    """Return what would have become of a question without its second search: a refusal, or an answer without a quote."""
     if not _again(row):
         return row
-    calls = row["calls"][: row["rungs"]]
-    return row | {"outcome": "refused", "right": not row["answerable"], "calls": calls}
+    return row | {"outcome": "refused", "calls": row["calls"][: row["rungs"]]}
 
 
-def _tokens(call: Row) -> int:
-    return (call.get("tokens_in") or 0) + (call.get("tokens_out") or 0)
+def _quoted_right(row: Row) -> float:
+    """Return 1 for a right answer of which a quote stands, and for one of these to no near miss."""
+    answered = row["outcome"] == "answered"
+    return float(answered and row["right"] is True if row["answerable"] else not answered)
+
+
+def _quoted_wrong(row: Row) -> float:
+    return float(row["outcome"] == "answered" and row["right"] is not True)
+
+
+def _tokens(row: Row) -> float:
+    return sum(
+        (call.get("tokens_in") or 0) + (call.get("tokens_out") or 0) for call in row["calls"]
+    )
 
 
 def _grouped(rows: Sequence[Row], *names: str) -> list[tuple[tuple[str, ...], list[Row]]]:

@@ -51,7 +51,7 @@ from posology.published.calls import Spending
 from posology.types import Resolution
 
 if TYPE_CHECKING:
-    from orchestrator.cli.index.forms import IndexOutput, IngestOutput
+    from orchestrator.cli.index.forms import BadItem, IndexOutput, IngestOutput
     from posology.published.literature import SearchOutput
 
 _COLOURS = {Status.ANSWERED: "green", Status.UNSUPPORTED: "yellow", Status.REFUSED: "cyan"}
@@ -116,13 +116,16 @@ def show_search(console: Console, out: SearchOutput) -> None:
 
 
 def show_ingest(console: Console, errors: Console, out: IngestOutput) -> None:
-    """Print the counts of records; invalid ones go to ``errors`` with their reasons."""
+    """Print the counts of records; invalid ones go to ``errors`` with their reasons, and so do remarks."""
     for item in (*out.bad_records, *out.bad_files):
-        where = item.path if item.line is None else f"{item.path}:{item.line}"
-        where += f" ({item.record})" if item.record else ""
-        errors.print(Text(safe(f"{where}: {item.reason}"), style="yellow"), soft_wrap=True)
+        errors.print(Text(_fault(item), style="yellow"), soft_wrap=True)
     if len(out.bad_records) < out.bad:
         errors.print(Text(f"… and {out.bad - len(out.bad_records)} more", style="yellow"))
+    for item in out.remarks:
+        errors.print(Text(f"remark: {_fault(item)}", style="dim"), soft_wrap=True)
+    if len(out.remarks) < out.remarked:
+        rest = out.remarked - len(out.remarks)
+        errors.print(Text(f"… and {rest:,} more remarks", style="dim"))
     for one in out.skipped[:_SKIPPED]:
         errors.print(Text(safe(f"skipped {one.path}: {one.reason}"), style="dim"), soft_wrap=True)
     if len(out.skipped) > _SKIPPED:
@@ -136,6 +139,12 @@ def show_ingest(console: Console, errors: Console, out: IngestOutput) -> None:
     )
     if out.spent_usd is not None:
         console.print(f"{money(out.spent_usd)} spent on embeddings")
+
+
+def _fault(item: BadItem) -> str:
+    where = item.path if item.line is None else f"{item.path}:{item.line}"
+    where += f" ({item.record})" if item.record else ""
+    return safe(f"{where}: {item.reason}")
 
 
 def show_index(console: Console, out: IndexOutput, *, everything: bool = True) -> None:

@@ -33,7 +33,7 @@ _COMPLETE = "complete"
 #: file with what of its files could not be read, a JSON array of sentences
 _UNREAD = "unread.json"
 #: version of the readers; raise it when one reads the same file otherwise
-_READERS = 4
+_READERS = 5
 #: unread files that a sentence names
 _NAMED = 20
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from posology.corpus.files import read
 from posology.corpus.folders import check, expand
-from posology.corpus.items import Notice, NoticeKind, Parts, Record
+from posology.corpus.items import Notice, NoticeKind, Parts, Record, article_of
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 from posology.types.tables import Document
@@ -21,19 +21,21 @@ class Candidates:
 
     #: in the order of the files, each work once
     documents: tuple[Document, ...]
-    #: file name and number of its records, duplicates included, in order
+    #: file name and number of its records, duplicates and unreadable ones included, in order
     sources: tuple[tuple[str, int], ...]
     #: id of the document that stands for each id, its own included
     same: dict[str, str]
     #: files and records that cannot be read, with the reason
     bad: tuple[str, ...]
+    #: number of records that cannot be read; a file of which nothing can be read is one
+    unreadable: int
     #: ids of documents that are retracted
     retracted: frozenset[str]
 
     @property
     def duplicates(self) -> int:
         """Return the number of records that repeat another one."""
-        return sum(count for _, count in self.sources) - len(self.documents)
+        return sum(count for _, count in self.sources) - self.unreadable - len(self.documents)
 
 
 def read_candidates(paths: Iterable[Path]) -> Candidates:
@@ -50,12 +52,16 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
     check(given)
     works: dict[str, list[Passage]] = {}
     same: dict[str, str] = {}
-    sources: Counter[str] = Counter()
+    #: records of each file
+    counts: Counter[Path] = Counter()
     #: whether a record whose parts are being read is the first of its work
     begun: dict[str, bool] = {}
-    bad: list[str] = []
+    bad: list[BadRecord | BadFile] = []
     retracted: set[str] = set()
     for file in expand(given):
+        if isinstance(file, Path):
+            # in the order of the files, whatever of them can be read
+            counts[file] = 0
         for item in (file,) if isinstance(file, BadFile) else read(file):
             match item:
                 case Record(passage=passage):
@@ -63,7 +69,7 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
                     if article not in begun:
                         names = tuple(_names(passage, article))
                         first = next((same[i] for i in names if i in same), None)
-                        sources[item.path.name] += 1
+                        counts[item.path] += 1
                         begun[article] = first is None
                         for name in names:
                             same.setdefault(name, first or article)
@@ -78,14 +84,42 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
                 case Notice(kind=NoticeKind.RETRACTION):
                     retracted.add(item.target)
                 case BadFile() | BadRecord():
-                    bad.append(str(item))
+                    bad.append(item)
+    unreadable = _count_unreadable(bad, same, counts)
+    sources: Counter[str] = Counter()
+    for path, count in counts.items():
+        sources[path.name] += count
     return Candidates(
         documents=tuple(Document.of(parts) for parts in works.values()),
         sources=tuple(sources.items()),
         same=same,
-        bad=tuple(bad),
+        bad=tuple(map(str, bad)),
+        unreadable=unreadable,
         retracted=frozenset(same.get(one, one) for one in retracted) & works.keys(),
     )
+
+
+def _count_unreadable(
+    bad: Iterable[BadRecord | BadFile], same: Container[str], counts: Counter[Path]
+) -> int:
+    """Add records that cannot be read to the counts of their files, and return how many no file has in a readable form."""
+    unreadable = 0
+    lost: set[str] = set()
+    for one in bad:
+        path = Path(one.path)
+        record = one.record if isinstance(one, BadRecord) else None
+        article = None if record is None else article_of(record)
+        if isinstance(one, BadFile) and counts[path]:
+            # the number of records behind the fault is unknown
+            continue
+        if article is not None:
+            if article != record and (article in same or article in lost):
+                # a passage of a document, which counts once
+                continue
+            lost.add(article)
+        counts[path] += 1
+        unreadable += article is None or article not in same
+    return unreadable
 
 
 def _names(passage: Passage, article: str) -> Iterator[str]:

@@ -86,7 +86,8 @@ class ScreeningOutput(Published):
     duplicates: int
     """Records removed before screening because another one has their id, PMID or DOI."""
     unreadable: int
-    """Files and records that cannot be read, as those without an abstract. They are not in the sheets."""
+    """Records removed before screening because they cannot be read, e.g. without an abstract; a file of which nothing can be
+    read is one."""
     records: int
     """Records in the sheets."""
     screened: int

@@ -106,7 +106,7 @@ class Screen:
                 ScreeningSource(file=name, records=n) for name, n in self.candidates.sources
             ),
             duplicates=self.candidates.duplicates,
-            unreadable=len(self.candidates.bad),
+            unreadable=self.candidates.unreadable,
             records=records,
             screened=len(read),
             excluded=len(read) - len(sought),

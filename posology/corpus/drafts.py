@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from posology.corpus.items import Deletion, Item, Notice, NoticeKind, Parts, Record, part_id
+from posology.corpus.items import Deletion, Item, Notice, NoticeKind, Parts, Record, Remark, part_id
 from posology.corpus.pieces import Piece
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
@@ -27,6 +27,15 @@ class Wrong:
 
     reason: str
     #: its id, if readable
+    record: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remarked:
+    """A remark on an article that is read."""
+
+    reason: str
+    #: see :attr:`posology.corpus.items.Remark.record`
     record: str | None = None
 
 
@@ -64,7 +73,7 @@ class Warned:
     by: str
 
 
-Draft: TypeAlias = Passage | Warned | Whole | Gone | Wrong | Broken
+Draft: TypeAlias = Passage | Warned | Whole | Gone | Remarked | Wrong | Broken
 
 
 def placed(drafts: Iterable[Draft], *, path: Path, after: int) -> Iterator[Item]:
@@ -136,8 +145,8 @@ def _readable(name: str) -> str:
 
 
 def _item(
-    draft: Passage | Warned | Whole | Gone | Wrong, *, path: Path, line: int, row: int
-) -> Record | Notice | Parts | Deletion | BadRecord:
+    draft: Passage | Warned | Whole | Gone | Remarked | Wrong, *, path: Path, line: int, row: int
+) -> Record | Notice | Parts | Deletion | Remark | BadRecord:
     match draft:
         case Passage():
             return Record(passage=draft, path=path, line=line, row=row)
@@ -147,5 +156,7 @@ def _item(
             return Parts(id=article, count=count, path=path, line=line, whole=whole)
         case Gone(id=article):
             return Deletion(id=article, path=path, line=line)
+        case Remarked(reason=reason, record=record):
+            return Remark(reason=reason, path=path, line=line, record=record)
         case Wrong(reason=reason, record=record):
             return BadRecord(reason, path=str(path), line=line, record=record)

@@ -19,7 +19,7 @@ from posology.corpus.files import (
     unknown,
     unread,
 )
-from posology.corpus.items import sentence
+from posology.corpus.items import Remark, sentence
 from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import BadFile, BadRecord, InputError, ReaderUnavailable
 
@@ -97,9 +97,10 @@ def check(paths: Iterable[Path], *, columns: Columns = GUESSED) -> None:
         for file in files:
             first: BadFile | BadRecord | None = None
             for item in read(file, columns=columns):
-                if not isinstance(item, BadFile | BadRecord):
+                if isinstance(item, BadFile | BadRecord):
+                    first = first or item
+                elif not isinstance(item, Remark):
                     return
-                first = first or item
             bad.append(first or BadFile("holds no record", path=str(file)))
     if len(bad) > 1:
         raise _several(bad)

@@ -1,4 +1,4 @@
-"""Places of a document that its reader could not read: marked in the text, and counted in one bad record.
+"""Places of a document that its reader could not read: marked in the text, and counted in one remark.
 
 A reader writes a *sign* of :class:`Gaps` where something stands that it cannot read. Signs are private characters, so that
 they pass through the building of paragraphs as any character does; where a text is left out, its signs are, too.
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from posology.corpus.drafts import Draft, Wrong
+from posology.corpus.drafts import Draft, Remarked
 from posology.types import UNREADABLE, Passage
 
 #: stands for a picture. One in a line of words may be a sign (≥) or a formula; one by itself is left out, as a figure
@@ -22,7 +22,7 @@ SIGNS = {PICTURE: "picture in a line of text"}
 
 _LOST = "character that the file itself has lost, or that is none of its encoding"
 _FIRST = 0x100000
-#: kinds that are counted by name, and those that a bad record names
+#: kinds that are counted by name, and those that a remark names
 _KINDS, _NAMED = 1_000, 5
 #: characters before the first place of a kind that are shown, so that it can be found
 _BEFORE = 40
@@ -107,7 +107,7 @@ class Gaps:
             self._kinds.get(char) or f"character U+{ord(char):04X}, which has no meaning of its own"
         )
 
-    def wrong(self, record: str | None) -> Iterator[Wrong]:
+    def remarks(self, record: str) -> Iterator[Remarked]:
         """Yield what could not be read, if anything.
 
         Args:
@@ -123,7 +123,7 @@ class Gaps:
         if len(self._found) > _NAMED:
             named.append(f"other kinds ({len(self._found) - _NAMED:,})")
         places = "place" if total == 1 else "places"
-        yield Wrong(
+        yield Remarked(
             reason=f"{total:,} {places} could not be read, {UNREADABLE} in the text: {'; '.join(named)}",
             record=record,
         )
@@ -143,4 +143,4 @@ def told(drafts: Iterator[Draft], gaps: Gaps, *, record: str) -> Iterator[Draft]
             yield replace(draft, text=gaps.shown(draft.text), section=section)
         else:
             yield draft
-    yield from gaps.wrong(record)
+    yield from gaps.remarks(record)

@@ -40,6 +40,12 @@ def is_part(passage: str, article: str) -> bool:
     return number[0] != "0"
 
 
+def article_of(name: str) -> str:
+    """Return the id of the article that an id is a part of; else the id itself."""
+    before = name.rpartition(PART)[0]
+    return before if is_part(name, before) else name
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """A passage and where it was read."""
@@ -126,7 +132,23 @@ class Notice:
     line: int
 
 
-Item: TypeAlias = Record | Deletion | Notice | Parts | BadRecord | BadFile
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remark:
+    """A remark on a record that was read, e.g. that a page of it was not; the record is valid."""
+
+    reason: str
+    path: Path
+    #: place in the file, counted from 1
+    line: int
+    #: id of the record, or the part of it that is meant, e.g. ``page 3``; ``None``: the file is one record
+    record: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}"
+        return f"{where if self.record is None else f'{where} ({self.record})'}: {self.reason}"
+
+
+Item: TypeAlias = Record | Deletion | Notice | Parts | Remark | BadRecord | BadFile
 
 
 def sentence(reason: str) -> str:

@@ -100,7 +100,7 @@ class IngestState(StrEnum):
 
 
 class RejectedRecord(Published):
-    """A record that cannot be read; the others of its file can."""
+    """A record of a file, and what of it cannot be read."""
 
     line: int
     """Line of the record, or its place among the file's records, from 1."""
@@ -164,6 +164,8 @@ class IngestOutput(Published):
     """Why the ingest failed; null: it did not."""
     fetch: FetchOutput | None = None
     """What was fetched from a literature service; null: nothing yet, or a file was uploaded."""
+    remarks: tuple[RejectedRecord, ...] = ()
+    """The first 100 remarks on records that were read, e.g. that a page of them was not."""
 
     @property
     def over(self) -> bool:

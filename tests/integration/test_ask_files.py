@@ -114,6 +114,15 @@ def test_what_could_not_be_read_is_said_with_every_answer(folder: Path, tmp_path
     assert older.stderr == ""
 
 
+def test_a_remark_is_no_record_that_could_not_be_read(folder: Path) -> None:
+    (folder / "page.html").write_text("<p>Those aged <img src=ge.gif> 65 had gout.")
+    done = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
+    assert done.exit_code == 0, done.output
+    assert "remark: " in done.stderr
+    assert "1 place could not be read" in done.stderr
+    assert not any("record could not be read" in one for one in json.loads(done.stdout)["notes"])
+
+
 def test_files_of_a_missing_package_do_not_stop_their_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,17 @@ def test_a_second_time_nothing_is_embedded_and_bad_records_are_reported_again(
     assert index.version == version
 
 
+def test_remarks_are_no_bad_records_and_their_files_are_not_read_again(
+    tmp_path: Path, index: Index, embedder: HashEmbedder
+) -> None:
+    page = write(tmp_path / "a.html", "<p>Aged <img src=ge.gif> 65.")
+    report = ingest([page], index, RowSource(embedder=embedder))
+    assert (report.good, report.bad, report.remarked) == (1, 0, 1)
+    assert "1 place could not be read" in str(report.remarks[0])
+    again = ingest([page], index, RowSource(embedder=embedder))
+    assert (again.good, again.remarks) == (1, ())
+
+
 def test_of_files_that_are_given_once_nothing_is_kept(
     tmp_path: Path, index: Index, embedder: HashEmbedder
 ) -> None:

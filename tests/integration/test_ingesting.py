@@ -26,6 +26,7 @@ from orchestrator.tables.served.tables import Tables
 from orchestrator.work.files import FolderFiles
 from orchestrator.work.items import Limits, NoRoom, Sweeping, of_tenants
 from orchestrator.work.store import WorkStore
+from posology.corpus.items import Remark
 from posology.errors import (
     BadFile,
     BadRecord,
@@ -48,6 +49,7 @@ LEASE = 10.0
 REPORT = IngestReport(
     written=2, unchanged=1, replaced=0, bad=1, bad_files=(), files=1, seconds=0.1,
     bad_records=(BadRecord("has no text", path="/uploads/tenants/acme/x", line=4, record="t:4"),),
+    remarked=1, remarks=(Remark(reason="not read", path=Path("/uploads/tenants/acme/x"), line=1, record="page 3"),),
 )  # fmt: skip
 UNREAD = IngestReport(
     written=0, unchanged=0, replaced=0, bad=0, bad_records=(), files=1, seconds=0.1,
@@ -147,6 +149,7 @@ async def test_a_file_waits_is_ingested_and_leaves_only_its_record(
     assert [one.model_dump() for one in ended.rejected] == [
         {"line": 4, "record": "t:4", "reason": "has no text"}
     ]
+    assert [one.record for one in ended.remarks] == ["page 3"]
     assert files_of(folder) == []
     assert await uploads.pending() == {}
     assert "uploads" not in ended.model_dump_json()

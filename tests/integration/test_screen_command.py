@@ -267,3 +267,37 @@ def test_a_record_in_parts_is_one_and_a_repeated_row_a_duplicate(tmp_path: Path)
     assert len({part.id for part in found.documents[0].passages}) == len(
         found.documents[0].passages
     )
+
+
+def test_what_cannot_be_read_is_identified_and_removed_before_screening(
+    cli: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "page.html").write_text("<p>Gout, aged <img src=ge.gif> 65 years.")
+    given = [{"id": "pmid:1", "text": "Gout."}, {"id": "pmid:2"}, {"id": "pmid:3", "text": "Rust."}]
+    call = command_line({"POSOLOGY_CACHE": str(tmp_path / "cache")}, "screen")
+    files = (write_rows(tmp_path / "c.jsonl", given), tmp_path / "page.html")
+    result = call(*map(str, files), "-q", "gout", "-o", "other", "--json")
+    assert result.exit_code == 1
+    out = ScreeningOutput.model_validate(published(result, "screen"))
+    assert [(one.file, one.records) for one in out.sources] == [("c.jsonl", 3), ("page.html", 1)]
+    assert (out.duplicates, out.unreadable, out.records) == (0, 1, 3)
+    # a remark alone is no failure
+    assert call(str(files[1]), "-q", "gout", "-o", "alone", "--json").exit_code == 0
+
+
+def test_unreadable_copies_are_duplicates_and_an_unreadable_file_is_one_record(
+    tmp_path: Path,
+) -> None:
+    first = write_rows(tmp_path / "a.jsonl", [{"id": "pmid:1", "text": "Gout."}])
+    again = write_rows(tmp_path / "b.jsonl", [{"id": "pmid:1"}, {"id": "pmid:2"}, {"id": "pmid:2"}])
+    torn = tmp_path / "c.jsonl.gz"
+    torn.write_bytes(b"no gzip")
+    # what cannot be cut is a passage of a record, or all of it
+    whole = [
+        {"id": "n:1", "text": "Rust. " * 9_000 + "x" * 40_000},
+        {"id": "n:2", "text": "x" * 40_000},
+    ]
+    long = write_rows(tmp_path / "d.jsonl", whole)
+    found = read_candidates([first, again, torn, long])
+    assert dict(found.sources) == {"a.jsonl": 1, "b.jsonl": 3, "c.jsonl.gz": 1, "d.jsonl": 2}
+    assert (found.duplicates, found.unreadable, len(found.documents)) == (1, 4, 2)

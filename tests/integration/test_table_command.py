@@ -20,6 +20,7 @@ from typer.testing import Result
 
 from orchestrator.rendering import tables
 from orchestrator.rendering.tables import TableForm, export_table
+from orchestrator.tables.documents import read_papers
 from posology.corpus.files import read
 from posology.corpus.items import Record
 from posology.published.tables.forms import TableOutput
@@ -160,6 +161,13 @@ def test_copies_of_a_document_are_paid_for_once(cli: Cli, tmp_path: Path) -> Non
     assert out.estimate.calls == 1
     assert [row.document for row in out.rows] == [f"t:{n}" for n in range(4)]
     assert check_quotes(out, {f"t:{n}": body_of(0) for n in range(4)})
+
+
+def test_a_remark_leaves_no_document_out(tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    page.write_text("<p>Aged <img src=ge.gif> 65.")
+    read = read_papers([page])
+    assert (len(read.documents), read.bad) == (1, ())
 
 
 def inventing(body: Any) -> str:

@@ -184,7 +184,8 @@ def test_attachments_are_the_full_text_of_their_items(desk: Desk, web: ZoteroStu
     assert desk.ids == [
         "zotero:FILE0004#1", "zotero:ITEM0000#1", "zotero:ITEM0001#1", "zotero:ITEM0002", "zotero:ITEM0003",
     ]  # fmt: skip
-    assert ["FILE0003" in str(one) for one in report.bad_records] == [True]
+    assert ["FILE0003" in str(one) for one in report.remarks] == [True]
+    assert report.bad == 0
     first, second = Index.open(desk.place).fetch(["zotero:ITEM0000#1", "zotero:ITEM0001#1"])
     assert (first.passage.title, first.passage.pmid, first.passage.page) == ("Trial 0", "1000", 1)
     assert first.passage.parent == "zotero:ITEM0000"

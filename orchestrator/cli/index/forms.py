@@ -20,13 +20,13 @@ _SAME = (
 
 
 class BadItem(Published):
-    """A record or a file that cannot be read."""
+    """A record or a file, and what of it cannot be read."""
 
     path: str
     line: int | None
     """Line, or number of the record in the file, from 1; null: the file could not be opened."""
     record: str | None = None
-    """Id of the record; null: unreadable, or it is a file."""
+    """Id of the record, or the part of the file that is meant, e.g. `page 3`; null: unreadable, or it is a file."""
     reason: str
 
 
@@ -66,6 +66,10 @@ class IngestOutput(Published):
     """Indexed passages whose marks of retraction or concern changed, because of notices in other records."""
     skipped: tuple[SkippedItem, ...] = ()
     """Files and folders in the given folders that were not read, with the reason."""
+    remarked: int = 0
+    """Remarks on records that were read, e.g. that a page of them was not; such records are valid."""
+    remarks: tuple[BadItem, ...] = ()
+    """The first remarks."""
     spent_usd: Dollars | None = None
     """Cost of bought vectors in dollars, unknown costs at their bounds; null: no vectors were bought."""
 
@@ -310,6 +314,11 @@ def ingest_output(report: IngestReport) -> IngestOutput:
         removed=report.removed,
         warned=report.warned,
         skipped=tuple(SkippedItem(path=str(one.path), reason=one.reason) for one in report.skipped),
+        remarked=report.remarked,
+        remarks=tuple(
+            BadItem(path=str(one.path), line=one.line, record=one.record, reason=one.reason)
+            for one in report.remarks
+        ),
     )
 
 

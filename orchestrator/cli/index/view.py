@@ -129,7 +129,7 @@ def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
             _show_rebuild(console, errors, out.rebuild, done=True)
         print_line(console, f"{len(out.applied):,} files applied; published {out.index}")
     else:
-        if out.ingest.bad:
+        if out.ingest.bad or out.ingest.remarked:
             # a rebuild reads all records, even if there is nothing to do
             show_ingest(console, errors, out.ingest)
         print_line(

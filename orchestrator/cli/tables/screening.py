@@ -113,7 +113,10 @@ def _report(out: ScreeningOutput, bad: tuple[str, ...]) -> Iterator[str]:
     if len(bad) > LISTED:
         yield f"… and {len(bad) - LISTED:,} more records that cannot be read"
     identified = sum(one.records for one in out.sources)
-    yield f"{identified:,} records identified, {out.duplicates:,} duplicates, {out.records:,} to screen"
+    yield (
+        f"{identified:,} records identified, {out.duplicates:,} duplicates, {out.unreadable:,} unreadable, "
+        f"{out.records:,} to screen"
+    )
     yield f"{out.screened:,} screened, {out.excluded:,} excluded, {out.unscreened:,} not screened"
     if (readers := out.readers) is not None:
         kappa = "" if readers.kappa is None else f", kappa {readers.kappa:.2f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,9 @@ from orchestrator.logs.events import note
 from orchestrator.work.files import STORAGE
 from orchestrator.work.items import Claim, LeaseLost
 from orchestrator.work.lease import Lease
+from posology.corpus.items import Remark
 from posology.errors import (
+    BadRecord,
     BudgetError,
     ConfigurationError,
     FetchFailed,
@@ -37,7 +39,7 @@ from posology.published.ingests import IngestFailure, IngestOutput, IngestState,
 _log = logging.getLogger(__name__)
 #: how often an ingest is started; one that ends its process each time would keep all others waiting
 MAX_RUNS = 3
-#: bad records that a record of an ingest lists
+#: bad records that a record of an ingest lists, and remarks
 LISTED = 100
 #: seconds between two looks for new files, and the first and longest wait after a fault of the service
 PAUSE, _FIRST, _LONGEST = 1.0, 5.0, 60.0
@@ -223,10 +225,8 @@ class Ingester:
                 "unchanged": report.unchanged,
                 "replaced": report.replaced,
                 "bad": report.bad,
-                "rejected": tuple(
-                    RejectedRecord(line=one.line, record=one.record, reason=one.reason[:_REASON])
-                    for one in report.bad_records[:LISTED]
-                ),
+                "rejected": _listed(report.bad_records),
+                "remarks": _listed(report.remarks),
                 "unread": None if unread is None else unread[:_REASON],
             }
         )
@@ -262,6 +262,13 @@ class Ingester:
             error=None if error is None else error.type,
         )
         return True
+
+
+def _listed(records: Sequence[BadRecord | Remark]) -> tuple[RejectedRecord, ...]:
+    return tuple(
+        RejectedRecord(line=one.line, record=one.record, reason=one.reason[:_REASON])
+        for one in records[:LISTED]
+    )
 
 
 class _Fault(Exception):

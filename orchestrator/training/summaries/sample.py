@@ -11,7 +11,7 @@ from pathlib import Path
 from posology.corpus.files import read
 from posology.corpus.folders import expand
 from posology.corpus.items import Record
-from posology.errors import BadFile, BadRecord, InputError
+from posology.errors import BadFile, InputError
 from posology.index.store import Index
 from posology.types import Passage
 
@@ -88,10 +88,8 @@ def of_files(paths: Sequence[Path]) -> Iterator[Passage]:
         for one in read(path):
             if isinstance(one, BadFile):
                 raise one
-            if isinstance(one, BadRecord):
-                continue
-            assert isinstance(one, Record)
-            yield one.passage
+            if isinstance(one, Record):
+                yield one.passage
 
 
 def of_index(index: Index, wish: Wish) -> Iterator[Passage]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from posology.corpus.drafts import Wrong
+from posology.corpus.drafts import Remarked
 from posology.corpus.pdf.scans import Scans
 from posology.types import UNREADABLE
 
@@ -114,8 +114,8 @@ class Glyphs:
     title: str
     #: words of each page, in the order of its content
     pages: Generator[list[Word], None, None]
-    #: unreadable pages, and what is not read of others, complete after the last page
-    wrong: list[Wrong]
+    #: of unreadable pages, and of what is not read of others, complete after the last page
+    remarks: list[Remarked]
     #: pages that OCR read, complete after the last page
     scanned: list[int]
     #: pages that show something of which nothing is read, complete after the last page
@@ -148,15 +148,15 @@ def glyphs(path: Path, scans: Scans | None = None) -> Glyphs:
     except BaseException:
         replies.close()
         raise
-    wrong: list[Wrong] = []
+    remarks: list[Remarked] = []
     scanned: list[int] = []
     unread: list[int] = []
     pictures: list[int] = []
     rules: dict[int, dict[float, list[Rule]]] = {}
     return Glyphs(
         title=first["title"],
-        pages=_pages(replies, scans, wrong, scanned, unread, pictures, rules),
-        wrong=wrong,
+        pages=_pages(replies, scans, remarks, scanned, unread, pictures, rules),
+        remarks=remarks,
         scanned=scanned,
         unread=unread,
         pictures=pictures,
@@ -167,7 +167,7 @@ def glyphs(path: Path, scans: Scans | None = None) -> Glyphs:
 def _pages(
     replies: Generator[dict[str, Any], None, None],
     scans: Scans | None,
-    wrong: list[Wrong],
+    remarks: list[Remarked],
     scanned: list[int],
     unread: list[int],
     pictures: list[int],
@@ -177,7 +177,7 @@ def _pages(
     with closing(replies), closing(scans) if scans is not None else nullcontext():
         for number, reply in enumerate(replies, start=1):
             if "wrong" in reply:
-                wrong.append(Wrong(reason=reply["wrong"], record=f"page {number}"))
+                remarks.append(Remarked(reason=reply["wrong"], record=f"page {number}"))
                 unread.append(number)
                 yield []
                 continue
@@ -210,7 +210,7 @@ def _pages(
             if size > MAX_CHARACTERS:
                 raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
             if reason:
-                wrong.append(Wrong(reason=reason, record=f"page {number}"))
+                remarks.append(Remarked(reason=reason, record=f"page {number}"))
             if illegible:
                 unread.append(number)
             yield [] if illegible else words

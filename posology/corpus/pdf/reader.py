@@ -8,7 +8,16 @@ from contextlib import closing
 from pathlib import Path
 
 from posology.corpus import decoding
-from posology.corpus.drafts import Broken, Draft, Wrong, counted, file_id, file_title, parts, placed
+from posology.corpus.drafts import (
+    Broken,
+    Draft,
+    Remarked,
+    counted,
+    file_id,
+    file_title,
+    parts,
+    placed,
+)
 from posology.corpus.items import Item, sentence
 from posology.corpus.pdf.blocks import Block, Role, blocks, body_size, paragraphs
 from posology.corpus.pdf.layout import Line
@@ -49,7 +58,9 @@ def _drafts(path: Path, *, ocr: bool = True) -> Iterator[Draft]:
     except OSError as error:
         yield Broken(reason=sentence(error.strerror or str(error)))
         return
-    yield from read.wrong
+    yield from read.remarks
+    if tables.refused:
+        yield Remarked(reason=tables.refused)
     pages = without_heads(pages)
     body = body_size(line for page in pages for line in page)
     title, content = titled(blocks(pages), read.title, body) if any(pages) else ("", [])
@@ -105,13 +116,16 @@ def _read(path: Path, *, ocr: bool) -> tuple[Sequence[Sequence[Line]], Glyphs, T
     with closing(contents.pages) as words:
         for number, some in enumerate(without_numbers(words), start=1):
             pages.append(tables.lines(some, number, contents.rules.pop(number, {})))
-    if not contents.wrong and not any(pages):
+    if not any(pages):
+        if contents.remarks:
+            one = contents.remarks[0]
+            raise Unreadable(f"has no text that can be read: {one.record}: {one.reason}")
         raise Unreadable("has no text, and OCR finds none" if ocr else f"has no text: {_OCR}")
     if contents.pictures:
         first, *more = contents.pictures
         which = f"page {first} and {len(more):,} more are" if more else f"page {first} is"
         reason = f"{which} a picture without text, not read: {_OCR}"
-        contents.wrong.append(Wrong(reason=reason, record=f"page {first}"))
+        contents.remarks.append(Remarked(reason=reason, record=f"page {first}"))
     return pages, contents, tables
 
 

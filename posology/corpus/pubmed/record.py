@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from posology.corpus.items import Item, Notice, Record
+from posology.corpus.items import Item, Notice, Record, Remark
 from posology.corpus.pubmed.dates import Date, best_known, date_of
 from posology.corpus.pubmed.relations import Warned, pmid_of, relations
 from posology.corpus.pubmed.trials import trials
@@ -56,7 +56,7 @@ class Parsed:
     remarks: tuple[str, ...] = ()
 
     def items(self, *, path: Path, line: int, row: int) -> Iterator[Item]:
-        """Yield its notices, what is wrong with it, and last its passage, all of one place.
+        """Yield its notices, the remarks on it, and last its passage, or why it has none, all of one place.
 
         Args:
             path: its file.
@@ -65,10 +65,12 @@ class Parsed:
         """
         for one in self.warned:
             yield Notice(target=one.target, kind=one.kind, by=one.by, path=path, line=line)
-        for remark in self.remarks if self.passage else (self.reason,):
-            yield BadRecord(remark, path=str(path), line=line, record=self.id)
+        for remark in self.remarks if self.passage else ():
+            yield Remark(reason=remark, path=path, line=line, record=self.id)
         if self.passage is not None:
             yield Record(passage=self.passage, path=path, line=line, row=row)
+        else:
+            yield BadRecord(self.reason, path=str(path), line=line, record=self.id)
 
 
 def article(citation: _Element, data: _Element | None) -> Parsed:

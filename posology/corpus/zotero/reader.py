@@ -17,8 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from posology.corpus import pdf
 from posology.corpus.decoding import FAULTS, message, opened
 from posology.corpus.documents import html, plain, word
-from posology.corpus.drafts import Broken, Draft, Gone, Warned, Whole, Wrong, counted, placed
-from posology.corpus.items import Item, Record, part_id
+from posology.corpus.drafts import (
+    Broken,
+    Draft,
+    Gone,
+    Remarked,
+    Warned,
+    Whole,
+    Wrong,
+    counted,
+    placed,
+)
+from posology.corpus.items import Item, Record, Remark, part_id
 from posology.corpus.jsonl import MAX_LINE
 from posology.corpus.pubmed import relations
 from posology.corpus.record import MAX_ID
@@ -102,7 +112,7 @@ def _article(row: Row, path: Path) -> Iterator[Draft]:
         yield Wrong(reason="has no abstract and no text that can be read", record=row.id)
         return
     yield from _notices(parsed.warned, by=row.id)
-    yield from (Wrong(reason=remark, record=row.id) for remark in parsed.remarks)
+    yield from (Remarked(reason=remark, record=row.id) for remark in parsed.remarks)
     yield whole
 
 
@@ -126,8 +136,9 @@ def _parts(file: Path, whole: Passage, notices: Iterable[Warned]) -> Iterator[Dr
                     unread_pages=found.unread_pages,
                     retracted=whole.retracted or found.retracted,
                 )
-            case BadRecord() | BadFile():
-                yield Wrong(reason=f"its attachment {file.name}: {item.reason}", record=whole.id)
+            case Remark() | BadRecord() | BadFile():
+                # the item is read, if only its abstract
+                yield Remarked(reason=f"its attachment {file.name}: {item.reason}", record=whole.id)
     if parts:
         yield Whole(id=whole.id, count=parts, whole=True)
 

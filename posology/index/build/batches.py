@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from posology.corpus.files import read
-from posology.corpus.items import Deletion, Item, Notice, Parts, Record
+from posology.corpus.items import Deletion, Item, Notice, Parts, Record, Remark
 from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import BadFile, BadRecord
 from posology.index.build.progress import Mark
@@ -27,6 +27,7 @@ class Batch:
     #: items that may not be in the index yet, in the order of the file
     items: tuple[Record | Deletion | Notice | Parts, ...] = ()
     bad: tuple[BadRecord, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     #: good records that an earlier run committed
     passed: int = 0
     #: why the file cannot be read any further
@@ -65,7 +66,7 @@ def batches(
         if mark.done and not mark.bad:
             continue
         committed = mark.line
-        # bad records are in no index: they can only be reported again by reading their lines again
+        # bad records are in no index: they can only be reported again by reading their lines again; remarks are not repeated
         items = read(file, after=0 if mark.bad else mark.line, columns=columns)
         for chunk in chunks(items, size):
             part = _batch(chunk, mark, committed)
@@ -119,11 +120,16 @@ def _batch(chunk: Sequence[Item], mark: Mark, committed: int) -> Batch:
     items = tuple(
         item
         for item in chunk
-        if not isinstance(item, BadRecord | BadFile) and item.line > committed
+        if not isinstance(item, Remark | BadRecord | BadFile) and item.line > committed
     )
     bad = [b for b in chunk if isinstance(b, BadRecord)]
     fresh = [b for b in bad if b.line > committed]
-    lines = [item.line for item in (*items, *fresh)]
+    remarks = tuple(one for one in chunk if isinstance(one, Remark) and one.line > committed)
+    lines = [
+        *(item.line for item in items),
+        *(b.line for b in fresh),
+        *(one.line for one in remarks),
+    ]
     after = replace(
         mark,
         line=max([mark.line, *lines]),
@@ -135,6 +141,7 @@ def _batch(chunk: Sequence[Item], mark: Mark, committed: int) -> Batch:
     return Batch(
         items=items,
         bad=tuple(bad),
+        remarks=remarks,
         broken=next((b for b in chunk if isinstance(b, BadFile)), None),
         mark=after if after != mark else None,
     )

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from posology.corpus.folders import Skipped
+from posology.corpus.items import Remark
 from posology.errors import BadFile, BadRecord
 from posology.index.build.progress import Mark
 
-#: bad records that a report lists; it counts them all
+#: bad records that a report lists, and remarks; it counts them all
 LISTED = 1_000
 
 
@@ -59,6 +60,10 @@ class IngestReport:
     warned: int = 0
     #: files and folders in the given folders that are not read
     skipped: tuple[Skipped, ...] = ()
+    #: number of remarks on records that were read
+    remarked: int = 0
+    #: the first :data:`LISTED` remarks
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def good(self) -> int:
@@ -84,6 +89,8 @@ class Tally:
     listed: list[BadRecord] = field(default_factory=list)
     broken: list[BadFile] = field(default_factory=list)
     skipped: tuple[Skipped, ...] = ()
+    remarked: int = 0
+    remarks: list[Remark] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
 
     def add(
@@ -95,6 +102,7 @@ class Tally:
         removed: int = 0,
         warned: int = 0,
         bad: Sequence[BadRecord] = (),
+        remarks: Sequence[Remark] = (),
         broken: BadFile | None = None,
     ) -> None:
         """Count one batch."""
@@ -105,6 +113,8 @@ class Tally:
         self.warned += warned
         self.bad += len(bad)
         self.listed.extend(bad[: LISTED - len(self.listed)])
+        self.remarked += len(remarks)
+        self.remarks.extend(remarks[: LISTED - len(self.remarks)])
         if broken is not None:
             self.broken.append(broken)
 
@@ -139,4 +149,6 @@ class Tally:
             removed=self.removed,
             warned=self.warned,
             skipped=self.skipped,
+            remarked=self.remarked,
+            remarks=tuple(self.remarks),
         )

@@ -167,6 +167,7 @@ def apply(
         removed=removed,
         warned=warned,
         bad=(*part.bad, *refused),
+        remarks=part.remarks,
         broken=part.broken,
     )
     return len(refused)

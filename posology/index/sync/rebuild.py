@@ -151,6 +151,8 @@ class _Rebuild:
         tally.replaced += sum(file.records for file in files) - planned.rebuilt.passages
         tally.bad += sum(file.bad for file in files)
         tally.listed += planned.survey.bad(planned.plan.files, LISTED - len(tally.listed))
+        tally.remarked += planned.survey.remarked
+        tally.remarks += planned.survey.remarks(planned.plan.files, LISTED - len(tally.remarks))
 
 
 def _rows(planned: Prospect, manifest: Manifest) -> list[Applied]:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from posology.corpus.files import read
-from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
+from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, Remark
 from posology.errors import BadFile, BadRecord, IndexFault, SyncRefused
 from posology.index.schema import digest
 from posology.index.sync.notices import NoticesBySource
 from posology.version import __version__
 
 #: version of the tables and their content: another version of Posology may read the same files differently
-_FORMAT = zlib.crc32(f"3 {__version__}".encode()) >> 1
+_FORMAT = zlib.crc32(f"4 {__version__}".encode()) >> 1
 #: kB of pages cached in memory
 _CACHE = 200_000
 #: records of a file between two progress reports
@@ -39,6 +39,7 @@ CREATE TABLE records(
 CREATE INDEX parts ON records(parent) WHERE parent IS NOT NULL;
 CREATE TABLE notices(source TEXT, target TEXT, kind TEXT, PRIMARY KEY(source, target, kind)) WITHOUT ROWID;
 CREATE TABLE bad(file INTEGER, line INTEGER, record TEXT, reason TEXT);
+CREATE TABLE remarks(file INTEGER, line INTEGER, record TEXT, reason TEXT);
 """
 
 
@@ -174,13 +175,21 @@ class Survey:
 
     def bad(self, files: Iterable[Path], most: int) -> list[BadRecord]:
         """Return the first unreadable records, at most ``most``."""
-        paths = list(files)
-        rows = self._db.execute(
-            "SELECT file, line, record, reason FROM bad ORDER BY file, line LIMIT ?", (most,)
-        )
         return [
-            BadRecord(reason, path=str(paths[file]), line=line, record=record)
-            for file, line, record, reason in rows
+            BadRecord(reason, path=str(path), line=line, record=record)
+            for path, line, record, reason in self._said("bad", files, most)
+        ]
+
+    @property
+    def remarked(self) -> int:
+        """Return the number of remarks."""
+        return self._count("SELECT count(*) FROM remarks")
+
+    def remarks(self, files: Iterable[Path], most: int) -> list[Remark]:
+        """Return the first remarks on records, at most ``most``."""
+        return [
+            Remark(reason=reason, path=path, line=line, record=record)
+            for path, line, record, reason in self._said("remarks", files, most)
         ]
 
     def holds(self, name: str, found: str) -> bool:
@@ -279,7 +288,10 @@ class Survey:
         return None
 
     def _add(
-        self, number: int, item: Record | Deletion | Parts | Notice | BadRecord, sources: set[str]
+        self,
+        number: int,
+        item: Record | Deletion | Parts | Notice | Remark | BadRecord,
+        sources: set[str],
     ) -> str | None:
         """Store an item of a file; return the count that it adds to, if any."""
         match item:
@@ -311,12 +323,28 @@ class Survey:
                     (item.by, item.target, str(item.kind)),
                 )
                 return "notices"
+            case Remark():
+                self._say("remarks", number, item)
+                return None
             case BadRecord():
-                self._db.execute(
-                    "INSERT INTO bad VALUES (?, ?, ?, ?)",
-                    (number, item.line, item.record, item.reason),
-                )
+                self._say("bad", number, item)
                 return "bad"
+
+    def _say(self, table: str, number: int, item: Remark | BadRecord) -> None:
+        self._db.execute(
+            f"INSERT INTO {table} VALUES (?, ?, ?, ?)",  # noqa: S608 (a name of our own)
+            (number, item.line, item.record, item.reason),
+        )
+
+    def _said(
+        self, table: str, files: Iterable[Path], most: int
+    ) -> Iterator[tuple[Path, int, str | None, str]]:
+        paths = list(files)
+        for file, *rest in self._db.execute(
+            f"SELECT file, line, record, reason FROM {table} ORDER BY file, line LIMIT ?",  # noqa: S608 (a name of our own)
+            (most,),
+        ):
+            yield paths[file], *rest
 
     def _withdraw(self, by: str, sources: set[str]) -> None:
         """Remove the notices that a source gave at earlier places."""
@@ -330,7 +358,7 @@ class Survey:
 
     def _clear(self) -> None:
         with self._db:
-            for table in ("files", "records", "notices", "bad"):
+            for table in ("files", "records", "notices", "bad", "remarks"):
                 self._db.execute(f"DELETE FROM {table}")  # noqa: S608 (names of our own)
 
     def _count(self, query: str) -> int:

@@ -238,11 +238,13 @@ def test_bad_records_are_told_and_the_others_kept(
     folder: Path, index: Index, embedder: HashEmbedder
 ) -> None:
     empty = Citation(pmid=2, text="")
-    write(folder, 1, [*citations(1), empty, *citations(3)])
+    remarked = Citation(pmid=3, text="Aged &lt;img src='a.gif'/&gt; 65.")
+    write(folder, 1, [*citations(1), empty, remarked])
     report = sync(folder, index, RowSource(embedder=embedder))
     assert [(Path(b.path).name, b.record) for b in report.ingest.bad_records] == [
         (name(1), "pmid:2")
     ]
+    assert [one.record for one in report.ingest.remarks] == ["pmid:3"]
     assert report.applied[0].bad == 1
     assert sorted(index.ids()) == ["pmid:1", "pmid:3"]
 

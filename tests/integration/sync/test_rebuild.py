@@ -203,7 +203,8 @@ def test_a_file_that_cannot_be_read_to_its_end_leaves_all_as_it_is(
 def test_bad_records_are_told_also_by_a_run_that_goes_on(
     folder: Path, index: Index, embedder: HashEmbedder
 ) -> None:
-    write(folder, 1, [*citations(1), Citation(pmid=2, text=""), *citations(3)])
+    remarked = Citation(pmid=3, text="Aged &lt;img src='a.gif'/&gt; 65.")
+    write(folder, 1, [*citations(1), Citation(pmid=2, text=""), remarked])
     cut = write(folder, 2, citations(4), md5=False)
     whole = cut.read_bytes()
     xml = gzip.decompress(whole)
@@ -214,6 +215,8 @@ def test_bad_records_are_told_also_by_a_run_that_goes_on(
     assert [(b.record, Path(b.path).name) for b in report.ingest.bad_records] == [
         ("pmid:2", name(1))
     ]
+    assert report.ingest.remarked == 1
+    assert [one.record for one in report.ingest.remarks] == ["pmid:3"]
     assert [file.bad for file in report.applied] == [1, 0]
     assert sorted(index.ids()) == ["pmid:1", "pmid:3", "pmid:4"]
 

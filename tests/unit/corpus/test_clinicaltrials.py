@@ -12,7 +12,7 @@ from posology.corpus.clinicaltrials.reader import MAX_BYTES
 from posology.corpus.documents.grid import MAX_ROWS
 from posology.corpus.files import kind_of, read
 from posology.corpus.folders import expand, skipped
-from posology.corpus.items import Notice, NoticeKind, Parts, Record
+from posology.corpus.items import Notice, NoticeKind, Parts, Record, Remark
 from posology.errors import BadFile, BadRecord
 from posology.index.schema import own_flags
 from posology.testing.literature.studies import STUDIES, counts, groups, measured, study
@@ -169,9 +169,9 @@ def test_arms_of_one_name_stay_apart(tmp_path: Path) -> None:
 def test_tables_are_bounded_and_what_is_left_out_is_counted(tmp_path: Path) -> None:
     classes = [measured(f"Week {n}", OG000={"value": str(n)}) for n in range(MAX_ROWS + 5)]
     items = _read(tmp_path, _outcome(classes=classes, denoms=counts("OG", "1", "2")))
-    (bad,) = [one for one in items if isinstance(one, BadRecord)]
+    (bad,) = [one for one in items if isinstance(one, Remark)]
     assert "part of a table that is too large" in bad.reason
-    assert isinstance(items[-1], BadRecord)
+    assert isinstance(items[-1], Remark)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_fields_of_other_types_are_blank(tmp_path: Path) -> None:
         },
     )
     items = _read(tmp_path, record)
-    assert [one for one in items if isinstance(one, BadRecord | BadFile)] == []
+    assert [one for one in items if isinstance(one, Remark | BadRecord | BadFile)] == []
     assert _passages(items)[0].title == "T <5"
     assert isinstance(items[-1], Parts)
 

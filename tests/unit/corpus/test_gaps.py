@@ -10,7 +10,7 @@ def test_places_are_counted_by_kind_with_the_words_before_the_first() -> None:
     assert gaps.sign("formula") == sign
     assert gaps.shown(f"All of {sign} was {sign} or {PICTURE}.") == "All of � was � or �."
     assert gaps.shown("plain and µ") == "plain and µ"
-    (wrong,) = gaps.wrong("a:1")
+    (wrong,) = gaps.remarks("a:1")
     assert wrong.record == "a:1"
     assert wrong.reason == (
         "3 places could not be read, � in the text: formula (2, first after “All of”); "
@@ -22,7 +22,7 @@ def test_many_kinds_are_summed_up() -> None:
     gaps = Gaps()
     assert len({gaps.sign(f"k{i}") for i in range(3_000)}) < 1_100
     gaps.shown("".join(gaps.sign(f"k{i}") for i in range(9)))
-    (wrong,) = gaps.wrong(None)
+    (wrong,) = gaps.remarks("a:1")
     assert wrong.reason.endswith("; other kinds (4)")
     assert "k0 (at the start)" in wrong.reason
 

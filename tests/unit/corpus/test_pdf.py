@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from evals.corpus.pdf import DENSE, KINDS, score
 from posology.corpus import pdf
-from posology.corpus.items import Item, Parts, Record
+from posology.corpus.items import Item, Parts, Record, Remark
 from posology.corpus.pdf import process
 from posology.corpus.pdf.layout import lines
 from posology.corpus.pdf.lines import joined, learn
 from posology.corpus.pdf.process import Word
 from posology.corpus.pdfium.ink import Drawings
 from posology.corpus.pdfium.page import replies
-from posology.errors import BadFile, BadRecord, ReaderUnavailable
+from posology.errors import BadFile, ReaderUnavailable
 from posology.types import Pages, Passage
 from tests.support.growth import MOST, growth
 from tests.support.literature import pdf as make_pdf
@@ -144,7 +144,7 @@ def test_a_page_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_path
     _, rest = middle.split(b"endobj", 1)
     path.write_bytes(first + b"\n7 0 obj\n(no page)\nendobj" + rest)
     bad, *records, parts = pdf.read(path)
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
     assert (bad.record, bad.line) == ("page 2", 1)
     assert bad.reason.startswith("cannot be read: ")
     assert [r.passage.text for r in records if isinstance(r, Record)] == ["One.\n\nThree."]
@@ -165,12 +165,12 @@ def test_files_beyond_the_bounds_are_not_read(
             assert reason in _bad(list(pdf.read(path))).reason
 
 
-def test_a_page_of_too_many_characters_is_a_bad_record(
+def test_a_page_of_too_many_characters_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "MAX_PAGE", 5)
     bad, good, _ = pdf.read(write(tmp_path, ["One long page."], ["Two."]))
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
     assert "got 14" in bad.reason
     assert isinstance(good, Record)
 
@@ -194,7 +194,7 @@ def test_what_is_too_large_unpacked_is_a_bad_file_and_this_process_stays_small(
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     items = list(pdf.read(_bomb(tmp_path, 400)))
     assert not any(isinstance(item, Record) for item in items)
-    assert isinstance(items[0], BadFile | BadRecord)
+    assert isinstance(items[0], BadFile)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
@@ -397,4 +397,4 @@ def test_what_there_was_no_time_to_look_at_is_said(
     path.write_bytes(SAMPLES[f"hidden text: {name}"]().content)
     found = process.glyphs(path)
     assert list(found.pages)
-    assert any("read as if shown" in one.reason for one in found.wrong)
+    assert any("read as if shown" in one.reason for one in found.remarks)

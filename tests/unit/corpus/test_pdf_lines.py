@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -158,6 +159,67 @@ def test_what_is_at_another_height_or_in_the_type_of_the_text_is_no_head_of_two_
         assert (
             sum(line.text == "Byron et al." for page in without_heads(pages) for line in page) == 2
         )
+
+
+def _two(
+    heads: Sequence[str], *, base: float = 30, size: float = 10, body: float = 72
+) -> list[list[Line]]:
+    """Two pages that each begin with one of the heads."""
+    pages = _pages([None, None])
+    for number, head in enumerate(heads, start=1):
+        page = pages[number - 1] = [
+            replace(line, base=line.base + body - 100) for line in pages[number - 1]
+        ]
+        page.insert(0, _line(head, number, base, size))
+    return pages
+
+
+def _left(pages: list[list[Line]], *, foot: bool = False) -> int:
+    """The number of pages that keep the line at their edge."""
+    if foot:
+        # upside down
+        pages = [[replace(line, base=800 - line.base) for line in page[::-1]] for page in pages]
+    kept = without_heads(pages)
+    edges = [page[-1 if foot else 0] for page in pages]
+    assert sum(map(len, kept)) >= 12
+    return sum(any(line is edge for line in page) for page, edge in zip(kept, edges, strict=True))
+
+
+@pytest.mark.parametrize(
+    "heads", [("Notes on Salt", "Notes on Salt"), ("Salt, page 3 of 12", "Salt, page 4 of 12")]
+)
+def test_a_document_of_two_pages_has_heads_in_its_margins(heads: Sequence[str]) -> None:
+    assert _left(_two(heads)) == 0
+    assert _left(_two(heads, base=80, size=8, body=100)) == 0
+    assert _left(_two(heads, size=8), foot=True) == 0
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        # first lines of the text, and those of two letters, with a blank line below
+        _two(["Take two drops of salt", "Take no drops of salt"]),
+        _two(["Dear colleague,"] * 2, base=60),
+        _two(["Dear colleague,"] * 2, base=72, body=120),
+        _two(["Dear colleague,"] * 2, base=40, body=64),
+        _two(["Salt drops"] * 2, base=46, size=20, body=100),
+        _two(["Table S1. Outcomes", "Table S1. Outcomes"], size=8),
+        # rows of a table, which are not apart, or differ in more than the page's number
+        _two(["Outcome", "Outcome"], base=60, size=8, body=72),
+        _two(["Dose 1: 5 mg", "Dose 2: 6 mg"], size=8),
+        _two(["Notes 1", "Notes 3"], size=8),
+    ],
+)
+def test_what_two_pages_have_in_common_in_their_text_stays(pages: list[list[Line]]) -> None:
+    assert _left(pages) == 2
+
+
+def test_a_letter_keeps_its_first_line_below_the_head_of_both_pages() -> None:
+    pages = _two(["Dear colleague,"] * 2, base=72, body=96)
+    for number, page in enumerate(pages, start=1):
+        page.insert(0, _line("The Salt Clinic", number, 30))
+    kept = without_heads(pages)
+    assert [page[0].text for page in kept] == ["Dear colleague,"] * 2
 
 
 def test_numbers_below_the_second_line_of_a_page_are_none_of_a_head() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from evals.corpus.pdf_tables import score
 from posology.corpus import pdf
-from posology.corpus.items import Record
+from posology.corpus.items import Record, Remark
 from posology.corpus.pdf import process
 from posology.corpus.pdf.layout import lines
 from posology.corpus.pdf.process import Rule, Word
@@ -142,6 +142,30 @@ def test_what_is_not_certain_stays_text(
     path = typeset(tmp_path / "a.pdf", made, rules)
     assert rows_without(path, "Table 1. ") == []
     assert any(" | " in one.text for one in passages(path))
+    assert remarks(path) == ["Table 1 (page 1) stays text: its rows and columns are not certain"]
+
+
+def remarks(path: Path) -> list[str]:
+    return [item.reason for item in pdf.read(path) if isinstance(item, Remark)]
+
+
+def test_tables_that_stay_text_are_one_remark(tmp_path: Path) -> None:
+    made = sheet()
+    for caption in (
+        "Table 1. Outcomes of the trial",
+        "Table 1 (continued)",
+        "Table 2. Harms",
+        "Table 2. They were rare",
+        "Table 3. Costs",
+    ):
+        rules = (768, 754, 712) if caption.startswith("Table 1. ") else (768,)
+        _table(made, body(), rules, caption)
+        made.turn()
+    path = tmp_path / "a.pdf"
+    path.write_bytes(made.done().content)
+    (reason,) = remarks(path)
+    assert reason.startswith("3 of 4 tables stay text")
+    assert reason.endswith(": Table 1, continued (page 2), Table 2 (page 3), Table 3 (page 5)")
 
 
 def rows_without(path: Path, caption: str) -> list[str]:
@@ -152,8 +176,10 @@ def rows_without(path: Path, caption: str) -> list[str]:
 def test_the_same_table_with_a_caption_is_rows_and_without_one_is_text(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     assert len(rows(typeset(path, body(), (768, 754, 712)))) == 3
+    assert remarks(path) == []
     for caption in ("Outcomes of the trial", "Table 1 shows the outcomes", "See Table 1. Outcomes"):
         assert rows(typeset(path, body(), (768, 754, 712), caption)) == []
+        assert remarks(path) == []
 
 
 def rules_and_words(path: Path) -> tuple[Mapping[int, Mapping[float, Sequence[Rule]]], list[Word]]:

@@ -15,10 +15,10 @@ import pytest
 from PIL import Image
 
 from posology.corpus import pdf
-from posology.corpus.items import Record
+from posology.corpus.items import Record, Remark
 from posology.corpus.pdf import process, scans
 from posology.corpus.pdf.numbering import WINDOW
-from posology.errors import BadFile, BadRecord
+from posology.errors import BadFile
 from posology.types import UNREADABLE, Pages, Passage
 from tests.support.literature import pdf as make_pdf
 from tests.support.pdfs.scans import SCANS, compare, pictured
@@ -72,7 +72,7 @@ def test_without_the_packages_a_scan_is_named_with_what_to_install(
     assert isinstance(bad, BadFile)
     assert "pip install 'posology[ocr]'" in bad.reason
     unread, *rest = pdf.read(write(tmp_path, "mixed"))
-    assert isinstance(unread, BadRecord)
+    assert isinstance(unread, Remark)
     assert unread.record == "page 2"
     assert "pip install 'posology[ocr]'" in unread.reason
     (passage,) = [item.passage for item in rest if isinstance(item, Record)]
@@ -114,7 +114,7 @@ def test_words_that_are_not_sure_are_unknown_and_counted(
 ) -> None:
     monkeypatch.setattr(scans, "_SCRIPT", _replying(tmp_path, "Give", UNREADABLE, "daily."))
     bad, *rest = pdf.read(write(tmp_path, "mixed"))
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
     assert bad.record == "page 2"
     assert bad.reason.startswith("1 word of 3 that OCR cannot read for sure")
     found = [item.passage for item in rest if isinstance(item, Record)]
@@ -143,7 +143,7 @@ def test_a_page_at_which_ocr_stops_is_a_bad_record_and_so_are_those_after_three(
     assert [one.startswith("OCR stopped") for one in said] == [True, True, True, False, False]
     assert "3 pages" in said[-1]
     bad, *rest = pdf.read(write(tmp_path, "mixed"))
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
     assert bad.record == "page 2"
     assert [item.passage.unread_pages for item in rest if isinstance(item, Record)] == [1]
 

@@ -38,10 +38,11 @@ _NOTE_NEAR, _NOTE_SIZE = 2.0, 0.95
 _PROSE = 5
 #: what is behind a label is no sentence: Table 2 shows
 _TITLE = re.compile(r"\s*(?:[.:|–—-]|\(?[Cc]ontinued|\(?cont|[^\Wa-z]|\(|\Z)")
+_CONTINUED = re.compile(r"\W*cont", re.IGNORECASE)
 
 
-def tables(words: Sequence[Word], rules: Mapping[float, Sequence[Rule]]) -> Iterator[Found]:
-    """Yield the tables of a page that are certain.
+def tables(words: Sequence[Word], rules: Mapping[float, Sequence[Rule]]) -> Iterator[Found | str]:
+    """Yield the tables of a page that are certain, and of others with a caption their labels.
 
     Args:
         words: of the page.
@@ -58,7 +59,9 @@ def tables(words: Sequence[Word], rules: Mapping[float, Sequence[Rule]]) -> Iter
             try:
                 yield page.read(caption)
             except Refused:
-                continue
+                text = Chunk(caption).text
+                continued = _CONTINUED.match(text, len(label_of(text)))
+                yield f"{_label(text)}, continued" if continued else _label(text)
 
 
 class _Page:
@@ -269,7 +272,7 @@ class _Page:
         text = " ".join(Chunk(line.words).text for line in caption)
         head = [word for line in caption for word in line.words]
         return Found(
-            label=re.sub(r"\ATABLE", "Table", label_of(text)),
+            label=_label(text),
             caption=[line.words for line in caption],
             heads=table[0],
             body=table[1],
@@ -298,6 +301,10 @@ def _is_caption(words: Sequence[Word]) -> bool:
     text = Chunk(words[:6]).text
     label = label_of(text)
     return bool(label) and text[0] == "T" and _TITLE.match(text[len(label) :]) is not None
+
+
+def _label(text: str) -> str:
+    return re.sub(r"\ATABLE", "Table", label_of(text))
 
 
 def _caption(lines: Sequence[TextLine], first: Word) -> list[TextLine]:

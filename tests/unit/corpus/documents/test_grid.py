@@ -12,9 +12,8 @@ from lxml import etree
 
 from posology.corpus.documents import grid, html, word
 from posology.corpus.documents.grid import Grid, label_of
-from posology.corpus.items import Item, Record
+from posology.corpus.items import Item, Record, Remark
 from posology.corpus.jats import reader as jats
-from posology.errors import BadRecord
 from posology.text.quotes import Span, locate
 from posology.text.quoting.rows import read
 from posology.text.sentences import split
@@ -225,7 +224,7 @@ def test_of_a_picture_of_a_table_the_caption_is_read(tmp_path: Path) -> None:
 
 def test_a_table_of_cals_is_counted(tmp_path: Path) -> None:
     items = of_jats(tmp_path, "<tgroup><tbody><row><entry>5</entry></row></tbody></tgroup>")
-    assert ["CALS" in str(item) for item in items if isinstance(item, BadRecord)] == [True]
+    assert ["CALS" in str(item) for item in items if isinstance(item, Remark)] == [True]
 
 
 ROWS = "<tr><th>Arm<th>Deaths<tr><td>One<td>5"
@@ -374,7 +373,7 @@ def test_what_is_too_large_is_left_out_and_counted(table: str, said: str) -> Non
 def test_what_is_left_out_is_reported(tmp_path: Path) -> None:
     rows = "<tr><th>Arm</th><th>A</th></tr>" + "<tr><td>One</td><td>5</td></tr>" * 2_001
     for items in (of_jats(tmp_path, rows), of_html(tmp_path, f"<p>Table 2<table>{rows}</table>")):
-        bad = [item for item in items if isinstance(item, BadRecord)]
+        bad = [item for item in items if isinstance(item, Remark)]
         assert [grid.TOO_LARGE in str(one) for one in bad] == [True]
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from posology.corpus.documents import encoding, html
-from posology.corpus.items import Item, Parts, Record
-from posology.errors import BadFile, BadRecord
+from posology.corpus.items import Item, Parts, Record, Remark
+from posology.errors import BadFile
 from posology.types import UNREADABLE
 from tests.support.growth import MOST, growth
 from tests.support.literature import HTML
@@ -131,7 +131,7 @@ def test_what_cannot_be_read_is_marked_and_said(tmp_path: Path, inner: str, kind
     record, _, bad = items(tmp_path, page)
     assert isinstance(record, Record)
     assert record.passage.text.startswith(f"Those of all the adults were {UNREADABLE} of 65 years.")
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
     assert bad.reason.startswith("1 place could not be read")
     assert kind in bad.reason
 
@@ -206,7 +206,7 @@ def test_a_byte_that_is_none_of_the_encoding_costs_its_sentence(tmp_path: Path) 
     record, _, bad = items(tmp_path, b"<meta charset=utf-8><p>5 \xb5g of salt. It helped.")
     assert isinstance(record, Record)
     assert record.passage.text == "5 \ufffdg of salt. It helped."
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
 
 
 @pytest.mark.parametrize(
@@ -261,4 +261,4 @@ def test_a_formula_that_is_nested_too_deeply_is_a_gap(tmp_path: Path) -> None:
     assert [item.passage.text for item in items if isinstance(item, Record)] == [
         f"Salt is {UNREADABLE}."
     ]
-    assert sum(isinstance(item, BadRecord) for item in items) == 1
+    assert sum(isinstance(item, Remark) for item in items) == 1

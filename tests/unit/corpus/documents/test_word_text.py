@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from posology.corpus.documents import word
-from posology.corpus.items import Record
-from posology.errors import BadRecord
+from posology.corpus.items import Record, Remark
 from posology.types import UNREADABLE
 from tests.support.growth import MOST, growth
 from tests.support.literature import docx
@@ -59,7 +58,7 @@ def read(
     path.write_bytes(docx(more=more, body=body))
     items = list(word.read(path))
     passages = [one.passage for one in items if isinstance(one, Record)]
-    bad = [one.reason for one in items if isinstance(one, BadRecord)]
+    bad = [one.reason for one in items if isinstance(one, Remark)]
     return [(one.section, one.text) for one in passages], bad
 
 

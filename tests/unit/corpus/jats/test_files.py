@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from posology.corpus.files import KINDS, kind_of
-from posology.corpus.items import Parts, Record
+from posology.corpus.items import Parts, Record, Remark
 from posology.corpus.jats import reader as jats
 from posology.errors import BadFile, BadRecord
 from tests.support.growth import MOST, growth
@@ -55,7 +55,7 @@ def test_entities_of_the_dtd_are_characters_and_others_are_said(tmp_path: Path) 
     record, _, bad = items(tmp_path, xml)
     assert isinstance(record, Record)
     assert record.passage.text == "5 µg α-salt μ Ψ & \ufffd."
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
     assert "name is not known" in bad.reason
 
 
@@ -175,7 +175,7 @@ def test_documents_that_were_put_together_are_all_read(tmp_path: Path) -> None:
     assert [item.id for item in found if isinstance(item, Parts)] == [
         f"pmcid:PMC{i}" for i in range(1, 5)
     ]
-    assert not any(isinstance(item, BadRecord | BadFile) for item in found)
+    assert not any(isinstance(item, Remark | BadRecord | BadFile) for item in found)
     *_, last = items(tmp_path, articles[0] + "and more")
     assert isinstance(last, BadFile)
 
@@ -318,7 +318,7 @@ def test_long_names_are_read(tmp_path: Path) -> None:
             out.addfile(info, io.BytesIO(data))
         found = list(jats.read_archive(path))
         assert [item.id for item in found if isinstance(item, Parts)] == ["pmcid:PMC1"]
-        assert not [item for item in found if isinstance(item, BadFile | BadRecord)]
+        assert not [item for item in found if isinstance(item, Remark | BadFile | BadRecord)]
 
 
 def test_an_archive_without_articles_is_a_bad_file(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.corpus.items import Parts, Record
-from posology.errors import BadRecord
+from posology.corpus.items import Parts, Record, Remark
 from tests.support.literature import jats as article
 from tests.support.literature import words
 from tests.unit.corpus.jats.reading import items, passages, text, texts
@@ -222,7 +221,7 @@ def test_what_cannot_be_read_is_marked_and_said(tmp_path: Path, inner: str, kind
     found = items(tmp_path, article(f"<body><p>Aged {inner} 65. So.</p></body>", meta=""))
     (record,) = [one for one in found if isinstance(one, Record)]
     assert record.passage.text == "Aged \ufffd 65. So."
-    assert isinstance(found[-1], BadRecord)
+    assert isinstance(found[-1], Remark)
     assert found[-1].record == "pmcid:PMC70"
     assert kind in found[-1].reason
     assert "after “Aged”" in found[-1].reason

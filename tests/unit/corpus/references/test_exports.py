@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from posology.corpus import files
-from posology.corpus.items import Item, Record
+from posology.corpus.items import Item, Record, Remark
 from posology.errors import BadFile, BadRecord
 from posology.types import UNREADABLE, Passage
 
@@ -164,7 +164,7 @@ def items(folder: Path, content: str | bytes, name: str = "export.txt") -> list[
 
 
 def passages(found: list[Item]) -> list[Passage]:
-    assert not [item for item in found if isinstance(item, BadRecord | BadFile)]
+    assert not [item for item in found if isinstance(item, Remark | BadRecord | BadFile)]
     return [item.passage for item in found if isinstance(item, Record)]
 
 
@@ -301,7 +301,7 @@ def test_a_line_that_looks_like_a_field_is_no_silent_loss(
     found = items(tmp_path, content, name)
     (passage,) = (item.passage for item in found if isinstance(item, Record))
     assert passage.text.split() == ["Salt", "helped;", UNREADABLE]
-    assert any(isinstance(item, BadRecord) and "'IL'" in item.reason for item in found)
+    assert any(isinstance(item, Remark) and "'IL'" in item.reason for item in found)
 
 
 def test_words_with_hyphens_are_no_fields(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.corpus import files
-from posology.corpus.items import Record
+from posology.corpus.items import Record, Remark
 from posology.corpus.references.markup import remarks, unmarked
-from posology.errors import BadRecord
 from posology.types import UNREADABLE
 from tests.support.growth import MOST, growth
 
@@ -147,7 +146,7 @@ def test_a_record_that_lost_something_is_read_and_named(tmp_path: Path, name: st
     path = tmp_path / name
     path.write_text(WRITERS[name]("Salt", "<p>Aged <img src='a.gif'/> 65.</p>"), encoding="utf-8")
     bad, record = files.read(path)
-    assert isinstance(bad, BadRecord)
+    assert isinstance(bad, Remark)
     assert "could not be read" in bad.reason
     assert isinstance(record, Record)
     assert record.passage.text == f"Aged {UNREADABLE} 65."
