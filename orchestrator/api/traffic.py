@@ -112,7 +112,7 @@ class TrafficMiddleware:
 
 
 def stamp(headers: MutableHeaders, scope: Scope) -> None:
-    """Set the headers that every response has: id, version, and that nobody keeps a copy."""
+    """Set the headers that every response has: its id, the version, and that no cache keeps it."""
     headers[REQUEST_ID] = scope[_OWN_ID]
     headers[HEADER] = __version__
     # a reply is of one tenant, unless its route knows better

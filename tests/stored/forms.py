@@ -139,13 +139,15 @@ def _kinds(part: Schema) -> Iterable[str]:
 
 
 def _names() -> Iterator[str]:
-    """Yield the names of settings, commands, options, errors with their exit statuses, and of Python."""
+    """Yield the names of settings, commands, options, errors with their exit statuses, of Python and of the index's format."""
     import typer
 
     import posology
     from orchestrator.cli.app import app
     from orchestrator.settings import Settings
     from posology import client, errors
+    from posology.index.schema import FORMAT, SPLITTER
+    from strategies.compression.self_information.annotator import VERSION as ANNOTATOR
 
     for field in Settings.model_fields.values():
         aliases = getattr(field.validation_alias, "choices", None) or [field.alias]
@@ -156,6 +158,8 @@ def _names() -> Iterator[str]:
     for module in (posology, client):
         yield from (f"python {module.__name__}.{name}" for name in module.__all__)
     yield from _commands(typer.main.get_command(app), "posology")
+    # another one would write no record into an index of before
+    yield f"index {FORMAT} split by {SPLITTER}, annotated by {ANNOTATOR}"
 
 
 def _commands(command: Any, path: str) -> Iterator[str]:

@@ -32,8 +32,8 @@ def api(*, asks: Any = None, replies: Any = None, path: str = "/v1/a", **paramet
 
 def thing(**given: Any) -> Any:
     """A schema of an object: its fields, of which those with a description are required."""
-    fields = {"a": {"type": "string"}, "b": {"enum": ["x", "y"]}, "n": {"type": "integer"}} | given
-    fields = {name: field for name, field in fields.items() if field is not None}
+    own = {"a": {"type": "string"}, "b": {"enum": ["x", "y"]}, "n": {"type": "integer"}}
+    fields: dict[str, Any] = {k: field for k, field in (own | given).items() if field is not None}
     needed = [name for name, field in fields.items() if "description" in field]
     return {"type": "object", "properties": fields, "required": needed}
 
