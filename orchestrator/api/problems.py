@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
+from orchestrator.api.traffic import stamp
 from posology import errors
 from posology.errors import PosologyError
 from posology.published.base import dollars_text
@@ -266,8 +267,11 @@ def register(app: FastAPI) -> None:
         return Response(status_code=CLIENT_LEFT)
 
     @app.exception_handler(Exception)
-    async def defect(_: Request, error: Exception) -> JSONResponse:
-        return of_exception(error)
+    async def defect(request: Request, error: Exception) -> JSONResponse:
+        reply = of_exception(error)
+        # it is sent from outside the middleware that does so
+        stamp(reply.headers, request.scope)
+        return reply
 
 
 def _of_http(request: Request, error: HTTPException) -> JSONResponse:

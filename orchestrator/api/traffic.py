@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
 from orchestrator.logs.events import note
+from posology.version import HEADER, __version__
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 #: served methods; any other would add a label forever
@@ -24,6 +25,8 @@ REQUEST_ID = "X-Request-ID"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}", re.ASCII)
 #: key of the scope with the request's tenant
 TENANT = "posology.tenant"
+#: key of the scope with the request's id
+_OWN_ID = "posology.request"
 #: routes that are asked every few seconds; their successes are lines of level debug
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 _FAILED = 500
@@ -72,6 +75,7 @@ class TrafficMiddleware:
         status, stream = _FAILED, False
         given = Headers(scope=scope).get(REQUEST_ID, "")
         request_id = given if _ID.fullmatch(given) else uuid.uuid4().hex
+        scope[_OWN_ID] = request_id
 
         async def noting(message: Message) -> None:
             nonlocal status, stream
@@ -79,10 +83,7 @@ class TrafficMiddleware:
                 status = message["status"]
                 kind = Headers(raw=message["headers"]).get("content-type", "")
                 stream = kind.startswith("text/event-stream")
-                headers = MutableHeaders(scope=message)
-                headers[REQUEST_ID] = request_id
-                # a reply is of one tenant, unless its route knows better
-                headers.setdefault("Cache-Control", "no-store")
+                stamp(MutableHeaders(scope=message), scope)
             await send(message)
 
         with bound_contextvars(request_id=request_id):
@@ -108,6 +109,14 @@ class TrafficMiddleware:
                     tenant=scope.get(TENANT),
                     client=address(scope),
                 )
+
+
+def stamp(headers: MutableHeaders, scope: Scope) -> None:
+    """Set the headers that every response has: its id, the version, and that no cache keeps it."""
+    headers[REQUEST_ID] = scope[_OWN_ID]
+    headers[HEADER] = __version__
+    # a reply is of one tenant, unless its route knows better
+    headers.setdefault("Cache-Control", "no-store")
 
 
 def address(scope: Scope) -> str | None:

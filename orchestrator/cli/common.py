@@ -167,6 +167,16 @@ def fail(message: str) -> None:
     sys.stderr.flush()
 
 
-def print_json(out: BaseModel) -> None:
-    """Print one JSON object to standard output."""
-    write_json(out.model_dump_json(indent=2))
+def print_json(out: BaseModel, *, indent: int | None = 2) -> None:
+    """Print one JSON object to standard output, with the version that made it as the last member.
+
+    Args:
+        out: the object.
+        indent: spaces of a level; ``None``: one line.
+    """
+    from pydantic_core import to_json
+
+    from posology.version import MEMBER, __version__
+
+    made = {**out.model_dump(mode="json"), MEMBER: __version__}
+    write_json(to_json(made, indent=indent, inf_nan_mode="null").decode())

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
@@ -63,6 +63,7 @@ from posology.published.webhooks.endpoints import (
     WebhookOutput,
 )
 from posology.published.webhooks.messages import WebhookMessage
+from posology.version import HEADER, MEMBER
 
 #: what ``posology schema`` prints, by name
 SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
@@ -128,6 +129,22 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
 )
 
 
+#: a line of a file and a message: no command prints them
+_UNPRINTED = frozenset({"evalrow", "webhookmessage"})
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Return the JSON schema of a name of :data:`SCHEMAS`."""
+    made = SCHEMAS[name].model_json_schema()
+    if name not in _UNPRINTED:
+        made["properties"][MEMBER] = {
+            "description": "Version of Posology that printed this. A response over HTTP has it in the header "
+            f"`{HEADER}`.",
+            "type": "string",
+        }
+    return made
+
+
 def schema(
     what: Annotated[
         str,
@@ -138,5 +155,5 @@ def schema(
     if what not in SCHEMAS:
         raise typer.BadParameter(f"NAME must be one of {', '.join(SCHEMAS)} (got {what!r})")
     with errors(as_json=False):
-        sys.stdout.write(json.dumps(SCHEMAS[what].model_json_schema(), indent=2) + "\n")
+        sys.stdout.write(json.dumps(schema_of(what), indent=2) + "\n")
         sys.stdout.flush()

@@ -129,8 +129,8 @@ class Reader:
         if name != self.meta.annotator:
             raise IndexMismatch(
                 f"the passages of the index at {self.uri} are annotated by "
-                f"{self.meta.annotator or 'nothing'}, not by {name or 'nothing'}: "
-                "use that, or build a new index",
+                f"{self.meta.annotator or 'nothing'}, not by {name or 'nothing'}: use that, or ingest the literature "
+                "into a new index; this one answers questions as before",
                 index=self.uri,
             )
 

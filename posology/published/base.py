@@ -44,7 +44,12 @@ class Described(BaseModel):
 
 
 class Published(Described):
-    """Base of forms of JSON that leave the system. Their fields hold no dataclass that is not :func:`published`."""
+    """Base of forms of JSON that leave the system. Their fields hold no dataclass that is not :func:`published`.
+
+    Fields of a later version are ignored when JSON is read, and schemas allow them.
+    """
+
+    model_config = ConfigDict(extra="ignore")
 
     @classmethod
     def of(cls, value: object) -> Self:

@@ -16,6 +16,7 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.logs.events import EVENTS
 from orchestrator.settings import Settings
 from posology.errors import RequestRejected
+from posology.version import __version__
 
 pytestmark = pytest.mark.anyio
 
@@ -60,6 +61,7 @@ async def test_every_request_has_one_line(
     assert reply.headers["x-request-id"] == "trace/7"
     # no cache on the way keeps what is of one tenant
     assert reply.headers["cache-control"] == "no-store"
+    assert reply.headers["posology-version"] == __version__
     (line,) = [one for one in caplog.records if one.getMessage() == "request"]
     fields = vars(line)["fields"]
     assert (fields["method"], fields["route"], fields["status"]) == (method, route, status)
@@ -71,6 +73,22 @@ async def test_every_request_has_one_line(
     assert "zyxomab" not in str([vars(one) for one in caplog.records])
     # nothing of a request is left for the next one
     assert left == []
+
+
+async def test_a_defect_has_the_headers_of_every_reply(redis: Redis, redis_url: str) -> None:
+    app = create_app(Settings(), JobStore(redis, redis_url))
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise ValueError(QUESTION)
+
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        reply = await client.get("/broken", headers={"X-Request-ID": "trace/7"})
+    assert reply.status_code == 500
+    assert reply.headers["posology-version"] == __version__
+    assert reply.headers["x-request-id"] == "trace/7"
+    assert reply.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize("given", ["", "two words", "x" * 129, '{"event": "forged"}', "é"])

@@ -21,6 +21,7 @@ from posology.errors import IndexFault, VersionGone
 from posology.store import keys
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
+from posology.version import __version__
 from tests.support.commands import SCHEMAS, Cli, published
 
 RUNNER = CliRunner()
@@ -140,6 +141,7 @@ def test_ingest_says_the_same_to_a_person(cli: Cli, corpus: Path) -> None:
 def test_index_info(cli: Cli) -> None:
     out = published(cli("index", "info", "--json"), "index")
     assert (out["passages"], out["retracted"], out["dim"]) == (3, 1, 32)
+    assert out["posology_version"] == __version__
     assert "passages" in cli("index", "info").stdout
 
 

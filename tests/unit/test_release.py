@@ -30,10 +30,11 @@ def test_the_packages_are_those_that_users_install() -> None:
     assert len(names) == len(found) + len(missing)
 
 
-def test_records_of_this_version_are_stored_for_the_next_ones() -> None:
+def test_records_and_forms_of_this_version_are_stored_for_the_next_ones() -> None:
     """``CONTRIBUTING.md`` says how they are made."""
-    minors = {path.stem.rsplit(".", 1)[0] for path in FOLDER.glob("*.jsonl")}
-    assert __version__.rsplit(".", 1)[0] in minors
+    minor = __version__.rpartition(".")[0]
+    assert [*FOLDER.glob(f"{minor}.*.jsonl")]
+    assert [*FOLDER.glob(f"{minor}.*-forms.txt")]
 
 
 def test_licences_of_all_packages_are_allowed() -> None:

@@ -15,7 +15,6 @@ from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import exit_as, followed, show_end, with_store
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import OutputOptions
-from orchestrator.cli.output.streams import write_json
 from orchestrator.rendering.kinds import Format
 from posology.errors import JobError, JobNotFailed, JobNotSucceeded
 from posology.types import JobState
@@ -133,7 +132,7 @@ def watch(
 
         def show(event: JobEvent) -> None:
             if as_json:
-                write_json(event.model_dump_json())
+                print_json(event, indent=None)
             else:
                 show_event(console, event)
 

@@ -122,7 +122,7 @@ def test_a_failed_job_ends_as_the_command_would(stack: StubStack) -> None:
     done = cli("ask", QUESTION)
     assert (done.exit_code, done.stderr) == (6, "posology: the provider cannot be reached\n")
     done = cli("ask", QUESTION, "--json")
-    assert (done.exit_code, json.loads(done.stdout)) == (6, {"error": ERROR})
+    assert (done.exit_code, json.loads(done.stdout)["error"]) == (6, ERROR)
 
 
 def test_a_job_that_somebody_cancels_is_an_error(stack: StubStack) -> None:
