@@ -376,7 +376,7 @@ def test_a_wrong_command_line_ends_with_2(cli: Cli, arguments: list[str]) -> Non
 
 
 def test_the_version_is_told(cli: Cli) -> None:
-    assert cli("--version").stdout.startswith("posology 0.")
+    assert cli("--version").stdout == f"posology {__version__}\n"
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_a_cell_without_a_value_says_that_pages_were_not_read(
     pages = [None, Image.new("L", (8, 8), 200)]
     (tmp_path / "p.pdf").write_bytes(pictured(pages, texts=["Salt was given to two adults."]))
     with answering(silent) as stub:
-        out = published(cli("p.pdf", "--model", MODEL, "-o", "t.csv", "--json", stub=stub), 1)
+        out = published(cli("p.pdf", "--model", MODEL, "-o", "t.csv", "--json", stub=stub))
         done = cli("p.pdf", "--model", MODEL, "-o", "t.csv", stub=stub)
     (row,) = out.rows
     assert row.unread_pages == 1
