@@ -86,12 +86,12 @@ class Answering:
 
     prepared: Prepared
     #: what the ladder before led to; ``None``: this is the first dose
-    refused: Outcome | None = None
+    before: Outcome | None = None
 
     @property
     def calls(self) -> int:
         """Most model calls for the question, repeats excluded."""
-        strategy, before = self.prepared.strategy, _steps(self.refused)
+        strategy, before = self.prepared.strategy, _steps(self.before)
         made = 0 if strategy is None else strategy.count(self.prepared.task)
         return len(before) + made + self.prepared.request.afterwards
 
@@ -113,9 +113,9 @@ class Answering:
             )
         assert prepared.strategy is not None
         outcome = await prepared.strategy(prepared.task, complete)
-        if self.refused is None:
+        if self.before is None:
             return outcome
-        return reduced(outcome, self.refused.rungs, self.refused.compression)
+        return reduced(outcome, self.before.rungs, self.before.compression)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -125,13 +125,13 @@ class Partitioned:
     prepared: Prepared
     partitions: tuple[Partition, ...]
     #: what the ladder before led to; ``None``: this is the first dose
-    refused: Outcome | None = None
+    before: Outcome | None = None
 
     @property
     def calls(self) -> int:
         """Most model calls for the question, repeats excluded."""
         after = self.prepared.request.afterwards
-        return len(_steps(self.refused)) + len(self.partitions) + 1 + after
+        return len(_steps(self.before)) + len(self.partitions) + 1 + after
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ class Escalating:
     """A ladder did not answer: the policy is to decide again, after a second search if its dose says so."""
 
     prepared: Prepared
-    refused: Outcome
+    before: Outcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -159,27 +159,27 @@ State = Answering | Partitioned | Escalating | Concluded
 
 
 def begin(
-    prepared: Prepared, *, distributed: bool = False, refused: Outcome | None = None
+    prepared: Prepared, *, distributed: bool = False, before: Outcome | None = None
 ) -> Answering | Partitioned:
     """Return the state of a prepared question.
 
     Args:
         prepared: the question.
         distributed: whether other workers can read partitions.
-        refused: what the ladder before led to; ``None``: this is the first dose.
+        before: what the ladder before led to; ``None``: this is the first dose.
     """
     if distributed and prepared.strategy is not None:
         partitions = prepared.strategy.partitions(prepared.task)
         if partitions:
-            return Partitioned(prepared=prepared, partitions=partitions, refused=refused)
-    return Answering(prepared=prepared, refused=refused)
+            return Partitioned(prepared=prepared, partitions=partitions, before=before)
+    return Answering(prepared=prepared, before=before)
 
 
 def answered(state: Answering, outcome: Outcome) -> Escalating | Concluded:
     """Return the state after the strategy ran."""
-    first = state.refused is None
+    first = state.before is None
     if first and _escalates(state.prepared, outcome):
-        return Escalating(prepared=state.prepared, refused=outcome)
+        return Escalating(prepared=state.prepared, before=outcome)
     return Concluded(prepared=state.prepared, outcome=outcome)
 
 
@@ -194,10 +194,10 @@ def escalated(
         distributed: whether other workers can read partitions.
     """
     if prepared.strategy is not None:
-        return begin(prepared, distributed=distributed, refused=state.refused)
+        return begin(prepared, distributed=distributed, before=state.before)
     assert prepared.decision.then is not None
-    notes = (*state.refused.notes, prepared.decision.then.reason)
-    return Concluded(prepared=prepared, outcome=replace(state.refused, notes=notes))
+    notes = (*state.before.notes, prepared.decision.then.reason)
+    return Concluded(prepared=prepared, outcome=replace(state.before, notes=notes))
 
 
 def reduced(
@@ -240,8 +240,8 @@ def raise_if_declined(decision: Decision) -> None:
     )
 
 
-def _steps(refused: Outcome | None) -> tuple[Rung, ...]:
-    return refused.rungs if refused is not None else ()
+def _steps(before: Outcome | None) -> tuple[Rung, ...]:
+    return before.rungs if before is not None else ()
 
 
 def _escalates(prepared: Prepared, outcome: Outcome) -> bool:

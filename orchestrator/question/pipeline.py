@@ -243,7 +243,7 @@ class Pipeline:
             prepared.request,
             prepared.retrieval,
             remaining=prepared.remaining,
-            tried=state.refused.rungs,
+            tried=state.before.rungs,
         )
         strategy = await self._strategy(then.dose, prepared.request)
         decision = replace(prepared.decision, then=then)

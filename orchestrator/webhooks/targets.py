@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from posology.errors import InvalidQuery
+from posology.network.hosts import is_own_host
 
 #: characters of an address
 MAX_URL = 2_000
@@ -119,10 +120,12 @@ def may_call(address: Address, allowed: Networks, *, secure: bool = True) -> boo
 
 def _written(host: str) -> Address | None:
     """Return the address that a host is in any form, ``2130706433`` and ``localhost`` among them; ``None``: it is a name."""
-    if host == "localhost" or host.endswith(".localhost"):
+    if (literal := _literal(host)) is not None:
+        return literal
+    if is_own_host(host):
         return IPv4Address("127.0.0.1")
     try:
-        return _literal(host) or IPv4Address(socket.inet_aton(host))
+        return IPv4Address(socket.inet_aton(host))
     except OSError:
         return None
 

@@ -143,10 +143,6 @@ class Remark:
     #: id of the record, or the part of it that is meant, e.g. ``page 3``; ``None``: the file is one record
     record: str | None = None
 
-    def __str__(self) -> str:
-        where = f"{self.path}:{self.line}"
-        return f"{where if self.record is None else f'{where} ({self.record})'}: {self.reason}"
-
 
 Item: TypeAlias = Record | Deletion | Notice | Parts | Remark | BadRecord | BadFile
 

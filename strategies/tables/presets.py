@@ -58,64 +58,58 @@ _PART = (
     rf"|\b{_ANY}{_KIND}.*?\b{_ANY}{_KIND}"
 )
 
+
+def _cues(*patterns: str) -> tuple[Cue, ...]:
+    """Return cues of what a study did, which are none in sentences about anything else."""
+    return tuple(Cue(pattern=f"(?i){pattern}", unless=_OUTSIDE) for pattern in patterns)
+
+
 #: population, intervention, comparator and outcome of a study, its effect, design, size and funding
 PICO: tuple[Field, ...] = (
     Field(
         name="population",
         question="Which people or animals were studied, and with which condition?",
         roles=STUDIED,
-        cues=tuple(
-            Cue(pattern=f"(?i){pattern}", unless=_OUTSIDE)
-            for pattern in (
-                rf"{_DESCRIBED}[^;]{{0,250}}?\b(?:were|was|participated|took)\s+(?:\w+\s+)?(?:{_JOINED}|randomly|studied|investigated|examined|part|in)\b",
-                rf"\b(?:we\s+(?:\w+\s+)?(?:studied|examined|investigated)|{_JOINED})\s+(?:[^\s;]{{1,20}}\s+){{0,3}}?{_DESCRIBED}",
-                rf"\b(?:participants|subjects)\s+were\s[^.;]{{0,60}}?\b(?:{PEOPLE}|aged)\b",
-                rf"\b(?:was|were|been)\b[^;]{{0,200}}?\bin\s+(?:a\s+total\s+of\s+)?{_ANY}\s+{_DESCRIBED}",
-                rf"{_AIM}[^;]{{0,300}}\b(?:in|of|among|for)\s+(?:[\w-]{{1,30}}\s+){{0,4}}?{_DESCRIBED}",
-            )
+        cues=_cues(
+            rf"{_DESCRIBED}[^;]{{0,250}}?\b(?:were|was|participated|took)\s+(?:\w+\s+)?(?:{_JOINED}|randomly|studied|investigated|examined|part|in)\b",
+            rf"\b(?:we\s+(?:\w+\s+)?(?:studied|examined|investigated)|{_JOINED})\s+(?:[^\s;]{{1,20}}\s+){{0,3}}?{_DESCRIBED}",
+            rf"\b(?:participants|subjects)\s+were\s[^.;]{{0,60}}?\b(?:{PEOPLE}|aged)\b",
+            rf"\b(?:was|were|been)\b[^;]{{0,200}}?\bin\s+(?:a\s+total\s+of\s+)?{_ANY}\s+{_DESCRIBED}",
+            rf"{_AIM}[^;]{{0,300}}\b(?:in|of|among|for)\s+(?:[\w-]{{1,30}}\s+){{0,4}}?{_DESCRIBED}",
         ),
     ),
     Field(
         name="intervention",
         question="Which treatment, test or exposure was studied, with dose and duration?",
         roles=DONE,
-        cues=tuple(
-            Cue(pattern=f"(?i){pattern}", unless=_OUTSIDE)
-            for pattern in (
-                rf"{_ALLOCATED}[^;]{{0,80}}?\bto\s+(?!(?:(?:either|the)\s+)?(?:one|two|three|four|five|\d|groups?|study|evaluate|assess|determine)\b)",
-                r"\brandomly\s+(?:treated|given|received)\b",
-                rf"{_AIM}[^;]{{0,200}}\b(?:effects?|efficacy|effectiveness|safety)\b[^;]{{0,60}}?\bof\b",
-                r"\b(?:effects?|efficacy|effectiveness|safety)\b[^;]{0,60}?\bof\b[^;]{0,200}\b(?:was|were|been)\s+(?:\w+\s+)?(?:compared|studied|evaluated|investigated|assessed|examined)\b",
-                rf"\b(?:{PEOPLE}|groups?|they)\b(?!\s+who\b)[^.;]{{0,40}}?(?<!who)\s(?:received|were\s+(?:given|treated\s+with|administered))\b(?!\s+other\b)",
-            )
+        cues=_cues(
+            rf"{_ALLOCATED}[^;]{{0,80}}?\bto\s+(?!(?:(?:either|the)\s+)?(?:one|two|three|four|five|\d|groups?|study|evaluate|assess|determine)\b)",
+            r"\brandomly\s+(?:treated|given|received)\b",
+            rf"{_AIM}[^;]{{0,200}}\b(?:effects?|efficacy|effectiveness|safety)\b[^;]{{0,60}}?\bof\b",
+            r"\b(?:effects?|efficacy|effectiveness|safety)\b[^;]{0,60}?\bof\b[^;]{0,200}\b(?:was|were|been)\s+(?:\w+\s+)?(?:compared|studied|evaluated|investigated|assessed|examined)\b",
+            rf"\b(?:{PEOPLE}|groups?|they)\b(?!\s+who\b)[^.;]{{0,40}}?(?<!who)\s(?:received|were\s+(?:given|treated\s+with|administered))\b(?!\s+other\b)",
         ),
     ),
     Field(
         name="comparator",
         question="What was it compared with, for example placebo or another treatment?",
         roles=DONE,
-        cues=tuple(
-            Cue(pattern=f"(?i){pattern}", unless=_OUTSIDE)
-            for pattern in (
-                rf"{_ALLOCATED}[^;]{{0,200}}\b(?:or|versus|vs)\b",
-                rf"{_AIM}[^;]{{0,300}}\b(?:compar(?:ed|ing|ison)\s+(?:with|to)|versus|vs)\b",
-                rf"{_AIM}[^;]{{0,100}}?\bcompar(?:ed?|ing)\b[^;]{{0,200}}\b(?:with|and|to)\b",
-                r"\b(?:was|were|been)\s+(?:\w+\s+)?compared\s+(?:with|to)\s+(?!baseline|values|those)",
-                r"\bplacebo[- ]controlled\b[^;]{0,40}?\b(?:trial|study|design|fashion|manner)\b",
-                r"\bcontrol\s+group\s+(?:received|was\s+given)\b",
-            )
+        cues=_cues(
+            rf"{_ALLOCATED}[^;]{{0,200}}\b(?:or|versus|vs)\b",
+            rf"{_AIM}[^;]{{0,300}}\b(?:compar(?:ed|ing|ison)\s+(?:with|to)|versus|vs)\b",
+            rf"{_AIM}[^;]{{0,100}}?\bcompar(?:ed?|ing)\b[^;]{{0,200}}\b(?:with|and|to)\b",
+            r"\b(?:was|were|been)\s+(?:\w+\s+)?compared\s+(?:with|to)\s+(?!baseline|values|those)",
+            r"\bplacebo[- ]controlled\b[^;]{0,40}?\b(?:trial|study|design|fashion|manner)\b",
+            r"\bcontrol\s+group\s+(?:received|was\s+given)\b",
         ),
     ),
     Field(
         name="outcome",
         question="What was the primary outcome, and how was it measured?",
         roles=DONE,
-        cues=tuple(
-            Cue(pattern=f"(?i){pattern}", unless=_OUTSIDE)
-            for pattern in (
-                rf"\b{PRIMARY}\b[^.;]{{0,60}}?\b(?:was|were|is|are)\s+(?!(?:not\s+)?(?:reached|met|achieved|observed|similar|higher|lower|reduced|improved)\b)",
-                r"\b(?:main|primary)\s+outcome\s+measures?\s*:?\s+\w",
-            )
+        cues=_cues(
+            rf"\b{PRIMARY}\b[^.;]{{0,60}}?\b(?:was|were|is|are)\s+(?!(?:not\s+)?(?:reached|met|achieved|observed|similar|higher|lower|reduced|improved)\b)",
+            r"\b(?:main|primary)\s+outcome\s+measures?\s*:?\s+\w",
         ),
     ),
     Field(

@@ -128,7 +128,7 @@ class Questions:
         self, claimed: ClaimedUnit, pipeline: Pipeline, state: Partitioned
     ) -> tuple[Unit, ...]:
         """Record the decision and the partitions; return the units that read them."""
-        prepared, before = state.prepared, state.refused
+        prepared, before = state.prepared, state.before
         savings = None if before is None else await pipeline.savings(prepared, before)
         draft = Draft(
             rungs=before.rungs if before else (),
@@ -137,7 +137,7 @@ class Questions:
             retrieval_seconds=prepared.retrieval_seconds,
             compression=compression(before.compression, savings) if before else None,
             growth=prepared.retrieval.growth,
-            # whoever reduces has no index
+            # the worker that reduces opens no index
             withdrawn=await pipeline.withdrawn(prepared),
         )
         return await self._work.decide(
