@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 WAYS: dict[str, dict[str, Any]] = {
     "router": {},
     "direct": {"strategy": "direct"},
+    "compressed": {"strategy": "compressed"},
     "copied": {"strategy": "direct", "quotes": "copied"},
     "briefcontext": {"strategy": "briefcontext", "partition_size": 2},
     "repair": {"strategy": "direct", "support": "repair"},
