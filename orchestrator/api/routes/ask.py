@@ -134,7 +134,7 @@ async def ask(
     fetch, until = None, anyio.current_time() + wait
     async with api.waits.of(tenant):
         if live.live:
-            literature = live.of(asked)
+            literature = live.of(settled)
             await allowed(request, api, tenant)
             ingest, fetch = await fetched(api, tenant, literature, seconds=wait)
             settled = settled.model_copy(update={"fetch": ingest})

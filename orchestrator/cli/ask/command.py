@@ -89,7 +89,9 @@ def ask(
         unread: tuple[str, ...] = ()
         if live.asked and (paths or index is not None):
             raise typer.BadParameter("--live excludes PATH and --index")
-        fetch = live.fetched(request.query.text, settings, quiet=form is not Format.TEXT)
+        fetch = live.fetched(
+            request.query.text, settings, policy=request.policy, quiet=form is not Format.TEXT
+        )
         if fetch is not None:
             paths = [live.files(settings, fetch)]
         if paths:

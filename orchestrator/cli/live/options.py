@@ -49,7 +49,7 @@ class FetchOptions(Group):
         """Return the fetch.
 
         Args:
-            what: one of the fields ``question``, ``query``, ``pmids`` and ``trials`` of a request, and ``links``.
+            what: one of the fields ``question``, ``query``, ``pmids`` and ``trials`` of a request, ``links`` and ``wider``.
 
         Raises:
             InvalidQuery: a field is invalid.
@@ -101,8 +101,12 @@ class LiveOptions(Group):
             "query": self.query, "service": given.service, "max_records": given.most, "full_text": given.full_text,
         }  # fmt: skip
 
-    def fetched(self, question: str, settings: Settings, *, quiet: bool) -> FetchOutput | None:
+    def fetched(
+        self, question: str, settings: Settings, *, policy: str | None, quiet: bool
+    ) -> FetchOutput | None:
         """Fetch, and show the query and the progress; ``None``: not asked for. Blocking.
+
+        Wider queries are sent, too, where the policy may search a second time.
 
         Raises:
             InvalidQuery: the question has no word.
@@ -111,8 +115,11 @@ class LiveOptions(Group):
         """
         if not self.asked:
             return None
+        from policies.specs import searches_again
+
         what = {"question": question} if self.query is None else {"query": self.query}
-        return run_fetch(settings, self.fetch.asked(**what), quiet=quiet)
+        asked = self.fetch.asked(**what, wider=searches_again(policy))
+        return run_fetch(settings, asked, quiet=quiet)
 
     @staticmethod
     def files(settings: Settings, found: FetchOutput) -> Path:
@@ -141,7 +148,7 @@ def run_fetch(settings: Settings, asked: Asked, *, quiet: bool) -> FetchOutput:
     say(f"{asked.service}: {_what(asked)}")
 
     def told(journal: Journal) -> None:
-        wanted = min(journal.begun.found, asked.limit)
+        wanted = min(journal.found, asked.limit)
         more = f", {len(journal.texts)} full texts to look for" if journal.texts else ""
         say(f"fetched {journal.records:,} of {wanted:,} records{more}")
 

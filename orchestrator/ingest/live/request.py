@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from orchestrator.question.request import JobRequest
 from orchestrator.question.sent import Sent, Text
+from policies.specs import searches_again
 from posology.corpus.live.forms import MAX_RECORDS, Asked, Links, ServiceName
 from posology.corpus.live.question import queries
 from posology.errors import InvalidQuery
@@ -58,6 +59,8 @@ class FetchRequest(Sent):
     full_text: bool = False
     """Whether to look for the full text of each article, too: in PubMed Central, then Europe PMC, then by Unpaywall.
     Default: false."""
+    wider: bool = False
+    """Whether wider queries of the question, with terms dropped, are sent until max_records are there. Default: false."""
 
     @model_validator(mode="after")
     def _one(self) -> FetchRequest:
@@ -95,6 +98,7 @@ class FetchRequest(Sent):
             question=question,
             limit=self.max_records,
             full_text=self.full_text,
+            wider=self.wider and len(tried) > 1,
         )
 
 
@@ -111,7 +115,7 @@ class LiveRequest(Sent):
     """Whether to look for free full texts, too. Default: false."""
 
     def of(self, asked: JobRequest) -> FetchRequest:
-        """Return the fetch for a question.
+        """Return the fetch for a question, with wider queries where its policy may search a second time.
 
         Raises:
             InvalidQuery: the question is for a collection, or the service has no full texts.
@@ -123,7 +127,7 @@ class LiveRequest(Sent):
             )
         what = {"question": asked.question} if self.query is None else {"query": self.query}
         more = {name: getattr(self, name) for name in ("service", "max_records", "full_text")}
-        return FetchRequest.parse({**what, **more})
+        return FetchRequest.parse({**what, **more, "wider": searches_again(asked.policy)})
 
 
 def fetch_id(asked: Asked, now: datetime) -> str:
