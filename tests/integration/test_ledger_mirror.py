@@ -147,6 +147,9 @@ async def test_archived_entries_come_from_the_files(
     # nothing that is missing is in the archive: it is not asked for
     await traffic.spend(10)
     assert (await mirrored(traffic, database)).right
+    # nor is anything left in the ledger
+    await archived(traffic, tmp_path)
+    assert (await mirrored(traffic, database)).right
 
 
 async def test_a_tampered_archive_is_not_mirrored(
