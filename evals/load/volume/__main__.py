@@ -35,7 +35,7 @@ QUEUED: Sequence[Row] = (
     ("bytes an entry", lambda f: f"{f['entry_bytes']:,.0f}"),
     ("append-only file, MB", lambda f: f"{f['file_bytes'] / 1e6:,.0f}"),
     ("… rewritten in, s", lambda f: f"{f['rewrite_s']:.1f}"),
-    ("restart, s", lambda f: f"{f['restart_s']:.1f}"),
+    ("restart, s; CPU s", lambda f: f"{f['restart_s']:.1f}; {f['restart_cpu_s']:.1f}"),
 )
 ARCHIVED: Sequence[Row] = (
     ("entries of the largest tenant", lambda f: f"{f['entries']:,}"),
@@ -74,23 +74,23 @@ def _made(cell: Callable[[Mapping[str, Any]], str], found: Mapping[str, Any]) ->
 
 
 def report(kept: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return all tables."""
+    """Return all tables that have a figure."""
     jobs = kept["queued"]
     names = dict.fromkeys(name for found in jobs.values() for name in found["operations"])
     costs = [(name, lambda f, name=name: _cell(f["operations"][name])) for name in names]
-    rest = "\n".join(f"{name}: {found}" for name, found in kept["rest"].items())
-    return "\n\n".join(
-        (
-            "Operations: commands, microseconds of Redis.",
-            table(jobs, [*QUEUED, *costs], unit="jobs"),
-            table(kept["archived"], ARCHIVED, unit="entries"),
-            rest,
-        )
-    )
+    tables = [table(jobs, [*QUEUED, *costs], unit="jobs")] if jobs else []
+    if kept["archived"]:
+        tables.append(table(kept["archived"], ARCHIVED, unit="entries"))
+    rest = (f"{processes} processes at rest: {found}" for processes, found in kept["rest"].items())
+    return "\n\n".join(("Operations: commands, microseconds of Redis.", *tables, *rest))
 
 
-def main() -> None:
-    """Measure what is missing, and print the tables."""
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure what is missing, and print the tables.
+
+    Args:
+        words: of the command line; ``None``: of this process.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -102,7 +102,7 @@ def main() -> None:
         "--mirrored", type=int, default=0, help="entries up to which Postgres is measured"
     )
     parser.add_argument("--processes", type=int, nargs="*", default=[100], help="at rest")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     work, tenants = given.work, given.tenants
     work.mkdir(parents=True, exist_ok=True)
     file = work / "figures.json"

@@ -65,7 +65,7 @@ async def measured(folder: Path, jobs: int, tenants: int) -> dict[str, Any]:
             found |= await _written(redis, folder)
         finally:
             await redis.aclose()
-    return found | {"restart_s": await _restarted(folder)}
+    return found | await _restarted(folder)
 
 
 async def _fill(store: JobStore, jobs: int, tenants: int) -> dict[str, Any]:
@@ -166,8 +166,8 @@ async def _written(redis: Redis, folder: Path) -> dict[str, float]:
     return {"rewrite_s": took, "file_bytes": size}
 
 
-async def _restarted(folder: Path) -> float:
-    """Return seconds until a Redis with the file answers."""
+async def _restarted(folder: Path) -> dict[str, float]:
+    """Return seconds until a Redis with the file answers, and of them those of its processor."""
     (folder / "redis.sock").unlink()
     began = time.perf_counter()
     with a_redis(folder) as server:
@@ -180,9 +180,10 @@ async def _restarted(folder: Path) -> float:
                 await anyio.sleep(0.05)
             else:
                 break
-        took = time.perf_counter() - began
+        took, spent = time.perf_counter() - began, await redis.info("cpu")
         await redis.aclose()
-    return took
+    own = float(spent["used_cpu_user"]) + float(spent["used_cpu_sys"])
+    return {"restart_s": took, "restart_cpu_s": own}
 
 
 async def _memory(redis: Redis) -> int:
