@@ -42,7 +42,7 @@ async def _recorded(redis: Redis, tenant: str) -> tuple[dict[str, int], list[str
         "list": redis.llen,
         "hash": redis.hlen,
         "stream": redis.xlen,
-        "string": lambda name: redis.get(name),
+        "string": redis.get,
     }
     async for name in redis.scan_iter(f"{prefix}*"):
         size = int(await run[await redis.type(name)](name))
