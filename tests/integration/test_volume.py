@@ -45,7 +45,7 @@ async def _recorded(redis: Redis, tenant: str) -> tuple[dict[str, int], list[str
         "string": redis.get,
     }
     async for name in redis.scan_iter(f"{prefix}*"):
-        size = int(await run[await redis.type(name)](name))
+        size = int(await run[str(await redis.type(name))](name))
         if name.startswith(f"{prefix}job:"):
             parts.append(f"{name.removeprefix(f'{prefix}job:').partition(':')[2]} {size}")
         else:
