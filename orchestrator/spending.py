@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from posology.budget.books.archive.inspection import Inspection
 from posology.budget.books.audit import Audit, Rebuilt
-from posology.budget.books.counters import Compared
 from posology.budget.books.form import (
     ArchiveInspection,
-    CounterDifference,
     KeptOrphan,
     LedgerAudit,
     LedgerRebuilt,
@@ -143,7 +141,7 @@ def _totals(found: Totals) -> MirrorTotals:
 
 def rebuilt_output(rebuilt: Rebuilt) -> LedgerRebuilt:
     """Return the published form of a rebuilt ledger."""
-    return LedgerRebuilt(**_audit(rebuilt.audit), changed=_differences(rebuilt.changed))
+    return LedgerRebuilt(**_audit(rebuilt.audit), changed=rebuilt.changed)
 
 
 def settled_output(ended: Ended, *, billed: bool) -> LedgerSettled:
@@ -171,7 +169,7 @@ def _audit(audit: Audit) -> dict[str, Any]:
         "entries": audit.entries,
         "archived": audit.archived,
         "counters": audit.counters,
-        "differences": _differences(audit.differences),
+        "differences": audit.differences,
         "open": audit.open,
         "open_usd": dollars(audit.open_nano),
         "unknown_costs": audit.unknown,
@@ -190,10 +188,3 @@ def _audit(audit: Audit) -> dict[str, Any]:
         "orphans": audit.orphans,
         "strangers": audit.strangers,
     }
-
-
-def _differences(found: Sequence[Compared]) -> tuple[CounterDifference, ...]:
-    return tuple(
-        CounterDifference(key=one.key, field=one.field, counted=one.counted, summed=one.summed)
-        for one in found
-    )

@@ -7,11 +7,16 @@ of a unit are recorded there, too, so no task fails or is retried by Celery.
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import threading
 from collections.abc import Sequence
 from itertools import groupby
+from types import FrameType
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from celery.worker import state
 from kombu.exceptions import OperationalError
 
 from orchestrator.ingest.shards.store import INGEST
@@ -23,7 +28,6 @@ from workers.engine.ingest import IngestRuntime
 from workers.engine.maintenance import CALLS, JOBS
 from workers.engine.units import Unit
 from workers.process import Runtime
-from workers.signals import hasten_by_signal
 
 logger = logging.getLogger(__name__)
 
@@ -120,3 +124,33 @@ def _drain(**_: object) -> None:
 def _close(**_: object) -> None:
     shards.close()
     runtime.close()
+
+
+def hasten_by_signal(runtime: Runtime) -> None:
+    """Replace Celery's handlers of SIGTERM, SIGQUIT and SIGINT. Call from the main thread, once the worker is ready.
+
+    SIGTERM: graceful shutdown; units that take longer than the timeout are requeued. SIGQUIT, and a second Ctrl-C: requeue
+    at once. Celery would end its pool's tasks by force, which threads do not allow (``kill_job``), and close connections
+    under calls that are paid for; it would also write lines of its own on standard output.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def finish(_number: int, _frame: FrameType | None) -> None:
+        runtime.drain()
+        # Celery's own flag for a warm shutdown, as its handler of SIGTERM sets it
+        state.should_stop = 0
+
+    def hasten(_number: int, _frame: FrameType | None) -> None:
+        runtime.drain(0.0)
+        state.should_stop = 0
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if runtime.draining:
+            hasten(number, frame)
+        else:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, finish)
+    signal.signal(signal.SIGQUIT, hasten)
+    signal.signal(signal.SIGINT, interrupt)

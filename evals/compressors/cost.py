@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from strategies.compression.summarization.cost import machine_dollars
+from orchestrator.question.estimates.savings import machine_dollars
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

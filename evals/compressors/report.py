@@ -13,9 +13,9 @@ import numpy as np
 from evals import pooled
 from evals.compressors.data import Asked
 from evals.compressors.measure import Chance, Row
+from orchestrator.question.estimates.savings import machine_dollars
 from posology.budget.prices.book import PriceBook
 from posology.types import Usage
-from strategies.compression.summarization.cost import machine_dollars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,11 +22,11 @@ from pathlib import Path
 
 from evals.compressors.cost import CostModel
 from evals.pooled import prices, shown
+from orchestrator.question.estimates.savings import machine_dollars
 from posology.text.quoting.edges import NEGATIONS
 from posology.text.sentences import split
 from posology.types import Passage, Usage
 from strategies.compression.checked import check
-from strategies.compression.summarization.cost import machine_dollars
 from strategies.compression.wording.drugs import is_drug
 from training.gold import rows
 

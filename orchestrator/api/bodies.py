@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.api.problems import RequestProblem
 from orchestrator.question.sent import invalid_field
+from posology.concurrency import work_until
 from posology.published.base import parse_strictly
 
 M = TypeVar("M", bound=BaseModel)
@@ -55,23 +56,12 @@ async def unless_left(request: Request, work: Callable[[], Awaitable[_Result]]) 
         ClientDisconnect: the client has left.
         Exception: the error of ``work``, unwrapped.
     """
-    done: list[_Result] = []
-    raised: list[Exception] = []
 
-    async def watch() -> None:
+    async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        group.cancel_scope.cancel()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(watch)
-        try:
-            done.append(await work())
-        except Exception as error:  # noqa: BLE001 - raised again below, out of the group's wrapping
-            raised.append(error)
-        group.cancel_scope.cancel()
-    if raised:
-        raise raised[0]
+    done = await work_until(left, work)
     if not done:
         raise ClientDisconnect
     return done[0]

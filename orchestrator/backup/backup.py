@@ -20,6 +20,7 @@ from anyio import to_thread
 from orchestrator.backup.snapshot import snapshot
 from posology.budget.books.export import Wanted, export
 from posology.budget.books.reader import spenders
+from posology.durable import sync_folder
 from posology.errors import IndexLocked
 from posology.store.connection import connect
 from posology.version import __version__
@@ -216,10 +217,6 @@ def _publish(partial: Path, done: Path, about: dict[str, Any], keep: int) -> Non
             with path.open("rb") as file:
                 os.fsync(file.fileno())
     partial.rename(done)
-    folder = os.open(done.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(done.parent)
     for old in backups(done.parent)[:-keep]:
         shutil.rmtree(old)

@@ -1,4 +1,4 @@
-"""Jobs: the list, one with its whole story, its events live, cancellation, retry and exports."""
+"""Jobs: the list, one with its whole story, its events live, cancellation, retry, exports, and its decisions again."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from orchestrator.console import marks, timeline
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.pages import HEADERS, HOME, part
 from orchestrator.jobs.events import check_event
+from orchestrator.question.decisions.forms import ReplayedJob
+from orchestrator.question.decisions.replay import Replayer, make_present
 from orchestrator.rendering.exports import export_answer
 from orchestrator.rendering.forms.columns import facts, table
 from orchestrator.rendering.forms.decisions import OFFERS
 from orchestrator.rendering.forms.jobs import JOBS, cancellation
 from orchestrator.rendering.forms.jobs import state as state_cell
 from orchestrator.rendering.kinds import MEDIA, Format
+from orchestrator.rendering.replays import NAMES, differences
 from orchestrator.rendering.sources import notices
 from posology.errors import (
+    CollectionNotFound,
+    IndexFault,
     InvalidQuery,
     JobNotFound,
     JobNotSucceeded,
@@ -31,7 +36,7 @@ from posology.errors import (
 )
 from posology.index.store import Index
 from posology.published.answers import AskOutput
-from posology.published.jobs import JobEvent
+from posology.published.jobs import JobEvent, JobOutput
 from posology.types import JobState
 
 #: jobs on a page
@@ -51,8 +56,8 @@ EXPORTS = {
 #: columns of the list, and of the page of one
 _LISTED = "question, state, strategy, model, created, cost"
 _FACTS = "model, strategy, cost, reserved, cap, created, took, expires, runs"
-#: priced doses that a page shows
-_OFFERS = 20
+#: priced doses that a page shows, and differences of a replay
+_OFFERS, _LINES = 20, 100
 #: states of which a retry makes a queued job
 _RETRIED = (JobState.FAILED, JobState.EXPIRED, JobState.CANCELLED)
 
@@ -161,6 +166,23 @@ async def exported(asked: Asked) -> Response:
     return Response(text, headers={**HEADERS, "Content-Disposition": name}, media_type=MEDIA[form])
 
 
+async def replayed(asked: Asked) -> Response:
+    """Replay the decisions of a job, and show what differs. With ``retrieve`` in the address, retrieve again, too."""
+    job = asked.request.path_params["job"]
+    retrieve = asked.request.query_params.get("retrieve") == "1"
+    found = await asked.api.jobs().get(job, tenant=asked.own)
+    again = await _replayed(asked, found, retrieve=retrieve)
+    return asked.page(
+        "replay.html",
+        job=found,
+        replayed=again,
+        said=NAMES[again.status],
+        lines=differences(again)[:_LINES],
+        retrieve=retrieve,
+        retrieves=asked.api.settings.index is not None,
+    )
+
+
 def _place(job: str) -> str:
     return f"{HOME}/jobs/{job}"
 
@@ -200,3 +222,26 @@ def _fetched(index: Index, wanted: list[str], version: int) -> dict[str, str]:
         if left >= 0:
             found[one.passage.id] = one.passage.text
     return found
+
+
+async def _replayed(asked: Asked, job: JobOutput, *, retrieve: bool) -> ReplayedJob:
+    api, collection = asked.api, job.request.get("collection")
+    if retrieve:
+        async with api.searches.of(asked.own):
+            service = (await (await api.readable(asked.own, collection)).opened()).service
+            present = await make_present(
+                api.settings, service.index, service=service, collection=collection
+            )
+            return await Replayer(present).add(job)
+    index = await _index(asked, collection)
+    return await Replayer(await make_present(api.settings, index, collection=collection)).add(job)
+
+
+async def _index(asked: Asked, collection: str | None) -> Index | None:
+    """Return the index, whose version is compared; ``None``: this process has none that it can read."""
+    if collection is None and asked.api.settings.index is None:
+        return None
+    try:
+        return await (await asked.api.readable(asked.own, collection)).index()
+    except (IndexFault, CollectionNotFound):
+        return None

@@ -13,14 +13,13 @@ from starlette.routing import Route
 
 from orchestrator.api import problems
 from orchestrator.api.context import Context
-from orchestrator.console import access, ask, batches, jobs, literature, replay
+from orchestrator.console import access, ask, batches, jobs, literature, watches
 from orchestrator.console.access import FIELD, HEADER, Asked, SignedOut, check_form, check_origin
 from orchestrator.console.compare import evaluations, policies
 from orchestrator.console.money import ledger, overview
 from orchestrator.console.oidc import sign_in
 from orchestrator.console.operator import reconciliations, tenants, workers
 from orchestrator.console.pages import HOME, respond, serve_static
-from orchestrator.console.watches import listing as watches
 from orchestrator.console.webhooks import endpoints
 from posology.budget.tenants.store import refused
 
@@ -139,7 +138,7 @@ ROUTES = (
     _route("/jobs/{job}/cancel", jobs.cancelled, "POST"),
     _route("/jobs/{job}/retry", jobs.retried, "POST"),
     _route("/jobs/{job}/export/{form}", jobs.exported),
-    _route("/jobs/{job}/replay", replay.shown),
+    _route("/jobs/{job}/replay", jobs.replayed),
     _route("/ask", ask.shown),
     _route("/ask", ask.submitted, "POST"),
     _route("/ask/estimate", ask.estimated, "POST"),

@@ -11,7 +11,6 @@ from decimal import Decimal
 from anyio import to_thread
 
 from orchestrator.budget import Budget
-from orchestrator.concurrency import map_concurrently
 from orchestrator.connections import Connections
 from orchestrator.evaluation.folder import Begun, Folder
 from orchestrator.evaluation.forms import EvalEstimate, EvalOutput, Outcome
@@ -30,6 +29,7 @@ from orchestrator.spending import balance_outputs
 from orchestrator.training.paid.calls import REFUSED, buy_all
 from orchestrator.training.paid.run import Terms
 from posology.budget.ledger.journal import LedgerJournal
+from posology.concurrency import map_concurrently
 from posology.errors import InputError
 from posology.llm.models.families import tier_of
 from posology.store.keys import new_id

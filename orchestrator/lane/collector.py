@@ -15,12 +15,12 @@ from uuid import uuid4
 
 import anyio
 
-from orchestrator.concurrency import map_concurrently
 from orchestrator.lane.failures import reason
 from orchestrator.lane.records import BatchRecords, Entry, Sent, Wanted
 from orchestrator.logs.events import note
 from posology.budget.ledger import entries
 from posology.budget.ledger.batched import RETRYABLE, attempt_of, opening_of, tries_again
+from posology.concurrency import map_concurrently
 from posology.errors import (
     AuthenticationFailed,
     ConfigurationError,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from orchestrator.settings import Settings
 from policies import artefacts, calibration
 from policies.calibration import Calibration
 from policies.qtable import QTable, strangers
+from posology.durable import replace_file
 from posology.errors import BadArtefact, BadFile
 from prompts.template import digests, form
 from strategies.compression import known
@@ -96,19 +95,7 @@ def _text(path: Path, what: str, how: str) -> str:
 
 def _replace(text: str, path: Path) -> None:
     try:
-        with NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            draft = Path(file.name)
-            try:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                # workers of another user read it, too
-                draft.chmod(0o644)
-                draft.replace(path)
-            except BaseException:
-                draft.unlink(missing_ok=True)
-                raise
+        # workers of another user read it, too
+        replace_file(path, text.encode())
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(path)) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from orchestrator.screening.diagram import diagram
 from orchestrator.screening.forms import ScreeningOutput, ScreeningSource
 from orchestrator.screening.review import DIAGRAM, Review
-from orchestrator.screening.sheets import DECISION, ID, replace_file
+from orchestrator.screening.sheets import DECISION, ID, write_file
 from posology.errors import BadFile
 from posology.types.tables import Document
 
@@ -77,7 +77,7 @@ class Screen:
         kept = (name for name, row in review.full_text.rows.items() if row[DECISION].strip())
         reports = dict.fromkeys((*sought, *kept))
         review.full_text.write(REPORT, (_report(documents[name]) for name in reports))
-        replace_file(self.folder / DIAGRAM, diagram(out))
+        write_file(self.folder / DIAGRAM, diagram(out))
         return out
 
     def _rows(

@@ -7,10 +7,10 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from types import MappingProxyType
 
 from orchestrator.rendering.evidence import csv_cells
+from posology.durable import replace_file
 from posology.errors import BadFile
 from posology.types.tables import Screening
 
@@ -82,7 +82,7 @@ class Sheet:
         for row in rows:
             cells = {**self.rows.get(row[ID], {}), **row}
             writer.writerow(csv_cells(cells.get(name, "") for name in names))
-        replace_file(self.path, written.getvalue())
+        write_file(self.path, written.getvalue())
 
 
 def read_sheet(path: Path, same: Mapping[str, str]) -> Sheet:
@@ -124,20 +124,14 @@ def read_sheet(path: Path, same: Mapping[str, str]) -> Sheet:
     return Sheet(path=path, rows=rows, columns=columns, delimiter=delimiter)
 
 
-def replace_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     """Write a file of UTF-8, in place of the old one at once.
 
     Raises:
         BadFile: it cannot be written.
     """
     try:
-        with NamedTemporaryFile(
-            "wb", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as new:
-            # spreadsheet programs need the mark to read UTF-8
-            new.write(text.encode("utf-8-sig" if path.suffix == ".csv" else "utf-8"))
-        made = Path(new.name)
-        made.chmod(0o644)
-        made.replace(path)
+        # spreadsheet programs need the mark to read UTF-8
+        replace_file(path, text.encode("utf-8-sig" if path.suffix == ".csv" else "utf-8"))
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(path)) from None

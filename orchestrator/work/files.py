@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from uuid import uuid4
 
+from posology.durable import sync_folder
 from posology.index.places import Place, storage_errors
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class FolderFiles(Files):
         make_private(place.parent)
         path.replace(place)
         for folder in place.parents:
-            sync(folder)
+            sync_folder(folder)
             if folder == self.folder:
                 break
 
@@ -262,12 +263,3 @@ def make_private(folder: Path) -> None:
     """Make a folder that no other user of the machine reads, and those above it; one that exists keeps its mode."""
     for one in (*reversed(folder.parents), folder):
         one.mkdir(mode=0o700, exist_ok=True)
-
-
-def sync(folder: Path) -> None:
-    """Make renames within a folder durable."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import anyio
-
+from posology.concurrency import map_concurrently
 from posology.errors import (
     BudgetExhausted,
     DeadlineExceeded,
@@ -224,31 +223,19 @@ class BriefContext:
             DeadlineExceeded: the deadline passed.
         """
         parts = self.partitions(task)
-        done: list[Extraction] = []
-        raised: list[Exception] = []
 
-        async def read(part: Partition) -> None:
+        async def read(part: Partition) -> Extraction:
             try:
-                done.append(await extract(_asked(task, part), complete))
+                return await extract(_asked(task, part), complete)
             except HeadroomReserved as error:
                 # other calls in flight are paid for already, and are reduced with the rest
-                done.append(
-                    Extraction(
-                        partition=part.index,
-                        failure=Failure.UNAFFORDABLE,
-                        error=type(error).__name__,
-                    )
+                return Extraction(
+                    partition=part.index,
+                    failure=Failure.UNAFFORDABLE,
+                    error=type(error).__name__,
                 )
-            except Exception as error:  # noqa: BLE001 - raised again below, out of the task group's wrapping
-                raised.append(error)
-                group.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as group:
-            for part in parts:
-                group.start_soon(read, part)
-        if raised:
-            raise raised[0]
-        extractions = tuple(sorted(done, key=lambda one: one.partition))
+        extractions = tuple(await map_concurrently(read, parts, limit=len(parts)))
         return await reduce(_reduction(task, parts, extractions), complete)
 
 

@@ -72,6 +72,7 @@ HEAVY = {
     "transformers",
     "sentence_transformers",
     "lancedb",
+    "pyarrow",
     "pandas",
     "sklearn",
     "celery",
@@ -99,10 +100,24 @@ CLIENTS = {
         pytest.param(SHELL, HEAVY | CLIENTS | {"pydantic", "rich", "numpy", "anyio"}, id="--help"),
         # Redis's client imports OpenTelemetry's SDK where it is installed
         pytest.param(STORE, (HEAVY | CLIENTS) - {"redis", "opentelemetry.sdk"}, id="the job store"),
-        pytest.param(ASK, (HEAVY | CLIENTS) - {"lancedb"}, id="ask"),
+        pytest.param(ASK, (HEAVY | CLIENTS) - {"lancedb", "pyarrow"}, id="ask"),
+        pytest.param("import orchestrator.api.app", HEAVY | {"openai", "anthropic"}, id="API"),
+        pytest.param(
+            "import posology.client",
+            (HEAVY | CLIENTS | {"numpy", "orchestrator", "workers"}) - {"httpx", "httpx2"},
+            id="client",
+        ),
+        pytest.param(
+            "import posology.corpus.files, posology.index.build.ingest, posology.index.search.retriever",
+            HEAVY,
+            id="index",
+        ),
+        pytest.param(
+            "import posology.text", HEAVY | {"numpy", "tokenizers", "pydantic"}, id="text"
+        ),
     ],
 )
-def test_what_a_command_does_not_need_is_not_imported(program: str, unwanted: set[str]) -> None:
+def test_what_is_not_needed_is_not_imported(program: str, unwanted: set[str]) -> None:
     report = f"import sys; sys.stderr.write(repr(sorted({unwanted!r} & set(sys.modules))))"
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\n{report}"], capture_output=True, text=True, check=True

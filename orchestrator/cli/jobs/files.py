@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from posology.durable import sync_folder
 from posology.errors import BadFile
 from posology.published.jobs import BatchRow
 
@@ -137,11 +138,7 @@ class FileSink:
     def complete(self, path: Path) -> None:
         """Give the file its own name, for good."""
         self.part.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
 
 
 @contextmanager

@@ -1,7 +1,10 @@
-"""The ``policy feedback`` command: score an answer."""
+"""The commands ``policy feedback`` and ``policy promote``: score an answer, and add the scores to a Q-table."""
 
 from __future__ import annotations
 
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,9 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import with_store
 
 if TYPE_CHECKING:
+    from orchestrator.jobs.feedback import Collected
+    from orchestrator.jobs.store import JobStore
     from posology.published.jobs import JobOutput
 
 
@@ -37,6 +43,43 @@ def feedback(
             print_json(out)
         else:
             Console().print(Text(_describe(out)), soft_wrap=True)
+
+
+def promote(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Q-table that made the decisions.")],
+    *,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the new Q-table.")],
+    tenant: TenantOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a new Q-table that includes a tenant's feedback, and print what changes.
+
+    To use it, set POSOLOGY_QTABLE. The feedback stays with the old table: promoting that one again counts it once.
+    Exit status 1: there is no feedback.
+    """
+    with errors(as_json=as_json):
+        from orchestrator.cli.policy.table_view import show_promotion
+        from orchestrator.jobs.feedback import collect
+        from orchestrator.question.qtables import load, save
+        from orchestrator.training.qtable.promotion import merge
+
+        table = load(file)
+
+        async def work(store: JobStore, tenant: str) -> tuple[str, Collected]:
+            return tenant, await collect(store, table.digest, tenant=tenant)
+
+        owner, collected = with_store(tenant, work)
+        promoted, promotion = merge(table, collected, tenant=owner, created=datetime.now(UTC))
+        if promoted is not None:
+            save(promoted, out)
+        if as_json:
+            print_json(promotion)
+        else:
+            show_promotion(Console(), promotion)
+            if promoted is not None:
+                sys.stderr.write(f"Q-table written to {out}. To use it: POSOLOGY_QTABLE={out}\n")
+    if promoted is None:
+        raise typer.Exit(SOME_BAD)
 
 
 def _describe(job: JobOutput) -> str:

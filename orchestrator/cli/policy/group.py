@@ -6,8 +6,7 @@ import typer
 
 from orchestrator.cli.policy.calibrate import calibrate
 from orchestrator.cli.policy.compare import compare
-from orchestrator.cli.policy.feedback import feedback
-from orchestrator.cli.policy.promote import promote
+from orchestrator.cli.policy.feedback import feedback, promote
 from orchestrator.cli.policy.replay import replay
 from orchestrator.cli.policy.show import show
 from orchestrator.cli.policy.train import train

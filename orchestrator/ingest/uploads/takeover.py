@@ -27,8 +27,9 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.ingest.uploads.uploads import KIND, Uploads, key_of
 from orchestrator.tables.served.tables import KIND as TABLE_KIND
 from orchestrator.tables.served.tables import Tables, is_complete
-from orchestrator.work.files import FolderFiles, make_private, sync
+from orchestrator.work.files import FolderFiles, make_private
 from orchestrator.work.store import WorkStore
+from posology.durable import sync_folder
 from posology.errors import InvalidQuery
 from posology.published.ingests import IngestOutput
 from posology.published.tables.orders import TableOrder, TableState
@@ -153,7 +154,7 @@ def _move(source: Path, place: Path) -> None:
         make_private(place)
         source.rename(place / source.name)
         for folder in (place, place.parent, place.parent.parent):
-            sync(folder)
+            sync_folder(folder)
 
 
 def _move_table(entry: Path, place: Path) -> int:

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import anyio
 
-from orchestrator.concurrency import map_concurrently
 from orchestrator.jobs import tenants
 from orchestrator.jobs.admission import raise_if_full
 from orchestrator.jobs.batches.lines import CHUNK, Lines, Reader
@@ -19,6 +18,7 @@ from orchestrator.jobs.rows import Row, check_defaults
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.tenants.grants import check_grants
+from posology.concurrency import map_concurrently
 from posology.errors import BatchCancelled, IdempotencyConflict, UnpricedModel
 from posology.published.jobs import BatchOutput, BatchPage, BatchRow
 from posology.store import keys

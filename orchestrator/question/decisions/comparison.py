@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from orchestrator.compressors import check as check_compressor
-from orchestrator.concurrency import map_concurrently
 from orchestrator.question.decider import Decider
 from orchestrator.question.decisions.forms import (
     BadRow,
@@ -26,6 +25,7 @@ from orchestrator.question.report import error_body
 from policies.affordable import describe
 from policies.specs import POLICIES
 from policies.specs import parse as parse_policy
+from posology.concurrency import map_concurrently
 from posology.errors import InvalidQuery, UnpricedModel
 from posology.llm.models.families import tier_of
 from posology.types import Decision, Scope

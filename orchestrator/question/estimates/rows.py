@@ -13,7 +13,6 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from orchestrator.concurrency import map_concurrently
 from orchestrator.jobs.rows import Row, read_row
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
@@ -26,6 +25,7 @@ from orchestrator.settings import Settings
 from orchestrator.spending import balance_fields
 from policies.specs import parse as parse_policy
 from posology.budget.ledger.redis import RedisLedger
+from posology.concurrency import map_concurrently
 from posology.errors import InvalidQuery, UnpricedModel
 from posology.llm.models.families import LANES, lanes_of, tier_of
 from posology.published.calls import ErrorBody

@@ -14,11 +14,11 @@ from orchestrator.question.estimates.typical import Guessing
 from posology.seams import Compressor, Prices, Rewriter
 from posology.types import Compression, Dose, Retrieval, Saving, Task, Tier, Usage
 from strategies import Choose
-from strategies.compression.summarization.cost import machine_dollars
 from strategies.evidence import truncate_task, words
 from strategies.ladder import step_tasks
 
 _NOTHING = Decimal(0)
+_HOUR = Decimal(3600)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,3 +160,23 @@ class Weighing:
 
     def _input(self, model: str, tokens: int, tier: Tier) -> Decimal | None:
         return self.prices.cost(model, Usage(input=tokens), tier)
+
+
+def machine_dollars(seconds: float, dollars_per_hour: Decimal, utilisation: float = 1.0) -> Decimal:
+    """Return the cost of machine time, idle hours included.
+
+    Args:
+        seconds: of the work, >= 0.
+        dollars_per_hour: of the machine, >= 0.
+        utilisation: fraction of time the machine is busy (0 < x ≤ 1).
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"seconds must be >= 0 (got {seconds})")
+    if not (dollars_per_hour.is_finite() and dollars_per_hour >= 0):
+        raise ValueError(f"dollars_per_hour must be >= 0 (got {dollars_per_hour})")
+    if not 0 < utilisation <= 1:
+        raise ValueError(f"utilisation must be > 0 and <= 1 (got {utilisation})")
+    return Decimal(str(seconds)) * dollars_per_hour / _HOUR / Decimal(str(utilisation))

@@ -25,6 +25,7 @@ from orchestrator.work.files import STORAGE
 from orchestrator.work.items import Claim, LeaseLost
 from orchestrator.work.lease import Lease
 from posology.budget.tenants.grants import check_grants
+from posology.concurrency import work_until
 from posology.errors import (
     ConfigurationError,
     IndexFault,
@@ -255,24 +256,14 @@ async def _while_held(lease: Lease, work: Callable[[], Awaitable[None]]) -> None
     Raises:
         LeaseLost: another process reads the table.
     """
-    raised: list[Exception] = []
-
-    async def watch() -> None:
-        await lease.ends.wait()
-        group.cancel_scope.cancel()
-
-    if lease.standing == "held":
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            try:
-                await work()
-            except Exception as error:  # noqa: BLE001 - raised below, out of the group's wrapping
-                raised.append(error)
-            group.cancel_scope.cancel()
+    try:
+        if lease.standing == "held":
+            await work_until(lease.ends.wait, work)
+    except Exception:
+        if lease.standing != "lost":
+            raise
     if lease.standing == "lost":
         raise LeaseLost(lease.claim.name)
-    if raised:
-        raise raised[0]
 
 
 def _waits(error: Exception) -> bool:

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.concurrency import map_concurrently
 from orchestrator.question.embedding import Spend
 from orchestrator.service import Service
 from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput
@@ -24,6 +23,7 @@ from orchestrator.training.calibration.rows import Begin, Observed, RunFile
 from orchestrator.training.qtable.questions import Example, Examples
 from policies.calibration import Calibration, packaged
 from policies.preflight_features import SPOTLIGHT, observe
+from posology.concurrency import map_concurrently
 from posology.errors import InputError
 from posology.types import Mode, Retrieval
 

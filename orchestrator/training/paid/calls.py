@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, TypeVar
-
-import anyio
 
 from orchestrator.question.pipeline import Completes
 from orchestrator.training.paid.rows import Failed
 from posology.budget.ledger.base import Ledger
 from posology.budget.ledger.journal import LedgerJournal
-from posology.errors import ContextTooLong, PosologyError, RequestRejected, UnusableReply
+from posology.concurrency import map_concurrently
+from posology.errors import ContextTooLong, RequestRejected, UnusableReply
 from posology.llm.accounting import Account
 from posology.llm.memo import call_key
 from posology.store import keys
@@ -129,24 +129,10 @@ async def buy_all(
         Exception: an error that concerns all calls, such as a spent budget; defects take precedence. No further
             item was begun, and items in progress have ended.
     """
-    waiting = iter(items)
-    raised: list[Exception] = []
 
-    async def take_up() -> None:
-        for item in waiting:
-            if raised:
-                return
-            try:
-                await work(item)
-            except OWN_FAULT:
-                pass
-            except Exception as error:  # noqa: BLE001 - raised below, outside the group
-                raised.append(error)
-                return
-            tick(1)
+    async def buy(item: _Item) -> None:
+        with suppress(*OWN_FAULT):
+            await work(item)
+        tick(1)
 
-    async with anyio.create_task_group() as group:
-        for _ in range(at_once):
-            group.start_soon(take_up)
-    for error in sorted(raised, key=lambda one: isinstance(one, PosologyError)):
-        raise error
+    await map_concurrently(buy, items, limit=at_once, finish=True)

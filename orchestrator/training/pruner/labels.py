@@ -9,7 +9,6 @@ from decimal import Decimal
 
 from anyio import to_thread
 
-from orchestrator.concurrency import map_concurrently
 from orchestrator.connections import Connections
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Dollars
@@ -27,6 +26,7 @@ from orchestrator.training.pruner.examples import STRATEGY, chunk, label_call, l
 from orchestrator.training.pruner.rows import Begin, LabelFile, Labelled, Labels
 from orchestrator.training.qtable.questions import Examples
 from orchestrator.training.qtable.run import NO_PASSAGE, left_out
+from posology.concurrency import map_concurrently
 from posology.errors import UnpricedModel
 from posology.index.store import Index
 from posology.llm.memo import call_key

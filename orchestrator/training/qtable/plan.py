@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from anyio import to_thread
 
-from orchestrator.concurrency import map_concurrently
 from orchestrator.training.qtable.questions import Example
 from orchestrator.training.qtable.rows import Arm, Asked, calls_of
 from policies.qtable import state_vector
+from posology.concurrency import map_concurrently
 from posology.llm.memo import call_key
 from posology.seams import Compressor, TokenCounter
 from posology.types import Call, Dose, Excerpt, Query, Retrieval, Task

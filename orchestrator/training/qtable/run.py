@@ -11,7 +11,6 @@ from typing import TypeAlias
 from anyio import to_thread
 
 from orchestrator.compressors import make_compressor
-from orchestrator.concurrency import map_concurrently
 from orchestrator.connections import Connections
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Dollars, Estimate, make_estimator
@@ -40,6 +39,7 @@ from orchestrator.training.qtable.rows import (
     calls_of,
 )
 from policies.qtable import QTable
+from posology.concurrency import map_concurrently
 from posology.index.store import Index
 from posology.llm.memo import call_key
 from posology.types import Query, Retrieval, Tier

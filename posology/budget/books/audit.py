@@ -16,7 +16,8 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget.books.counters import Compared, Comparison, Moved
+from posology.budget.books.counters import Comparison, Moved
+from posology.budget.books.form import CounterDifference
 from posology.budget.books.reader import Entry, Reader, busy, pairs
 from posology.budget.ledger.scripts import source
 from posology.store import keys
@@ -41,7 +42,7 @@ class Audit:
     place: str
     #: number of compared counters
     counters: int
-    differences: tuple[Compared, ...]
+    differences: tuple[CounterDifference, ...]
     #: number of open attempts, and their reservations
     open: int
     open_nano: int
@@ -67,7 +68,7 @@ class Audit:
 class Rebuilt:
     """The result of a repair, and of the audit after it."""
 
-    changed: tuple[Compared, ...]
+    changed: tuple[CounterDifference, ...]
     audit: Audit
 
 
@@ -115,11 +116,11 @@ class Auditor:
             LedgerBusy: it is being archived, or rebuilt by another process.
             StoreUnavailable: Redis is unreachable. Repaired counters stay repaired; repeat it.
         """
-        changed: list[Compared] = []
+        changed: list[CounterDifference] = []
         await self._repeated(mend=changed)
         return Rebuilt(changed=tuple(changed), audit=await self.verify())
 
-    async def _repeated(self, mend: list[Compared] | None) -> Audit:
+    async def _repeated(self, mend: list[CounterDifference] | None) -> Audit:
         for _ in range(_TRIES):
             try:
                 return await self._once(mend)
@@ -127,7 +128,7 @@ class Auditor:
                 continue
         raise busy(self.tenant)
 
-    async def _once(self, mend: list[Compared] | None) -> Audit:
+    async def _once(self, mend: list[CounterDifference] | None) -> Audit:
         with translated(self._url):
             base = cast("dict[str, str]", await self._redis.hgetall(f"{self._prefix}money:base"))
         look = Comparison(self._redis, self._url, self._reader, base, self._many)
@@ -137,7 +138,7 @@ class Auditor:
         )
         fold = look.fold
         orphans, strangers = fold.open.keys() - open_.keys(), open_.keys() - fold.open.keys()
-        compared, differences, totals = 0, list[Compared](), Counter[str]()
+        compared, differences, totals = 0, list[CounterDifference](), Counter[str]()
         async with aclosing(look.all(money)) as pages:
             async for some in pages:
                 compared += len(some)
@@ -165,7 +166,7 @@ class Auditor:
             strangers=tuple(sorted(strangers)),
         )
 
-    async def _mend(self, wrong: Sequence[Compared], look: Comparison) -> None:
+    async def _mend(self, wrong: Sequence[CounterDifference], look: Comparison) -> None:
         arguments = [
             word for one in wrong for word in (one.key, one.field, one.summed - (one.counted or 0))
         ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
 
+from posology.budget.books.form import CounterDifference
 from posology.budget.books.reader import START, Entry, Reader, pairs
 from posology.budget.books.sums import Fold
 from posology.store import keys
@@ -21,25 +21,6 @@ NAMED = 100
 _DAYS, _JOBS = 16, 200
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
 _OWN = ("spent_nano", "reserved_nano")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Compared:
-    """A counter, and the sum of its entries."""
-
-    #: key below the tenant's prefix, e.g. ``money``
-    key: str
-    #: field of the hash
-    field: str
-    #: value; ``None``: not a whole number
-    counted: int | None
-    #: sum of the entries
-    summed: int
-
-    @property
-    def right(self) -> bool:
-        """Whether they are equal."""
-        return self.counted == self.summed
 
 
 class Moved(Exception):
@@ -86,7 +67,7 @@ class Comparison:
         await self.extend(seen.last)
         return seen.found
 
-    async def all(self, money: Mapping[str, str]) -> AsyncGenerator[list[Compared]]:
+    async def all(self, money: Mapping[str, str]) -> AsyncGenerator[list[CounterDifference]]:
         """Yield all counters, in batches.
 
         Args:
@@ -98,7 +79,7 @@ class Comparison:
         async for some in self._jobs():
             yield some
 
-    async def _days(self, money: Mapping[str, str]) -> AsyncGenerator[list[Compared]]:
+    async def _days(self, money: Mapping[str, str]) -> AsyncGenerator[list[CounterDifference]]:
         """Yield the figures of every day, in batches of days."""
         done: set[str] = set()
         # the day may change while this goes on
@@ -106,7 +87,7 @@ class Comparison:
             done.update(left)
             names = [f"{kind}:by:{day}" for day in left for kind in ("money", "money:base")]
             found = map(pairs, await self.snapshot(*(("HGETALL", name) for name in names)))
-            some: list[Compared] = []
+            some: list[CounterDifference] = []
             for day, counters, base in zip(left, found, found, strict=True):
                 summed = Counter(self.fold.days.get(day, {}))
                 for name, value in base.items():
@@ -114,7 +95,7 @@ class Comparison:
                 some += compared(f"money:by:{day}", counters, summed)
             yield some
 
-    async def _jobs(self) -> AsyncGenerator[list[Compared]]:
+    async def _jobs(self) -> AsyncGenerator[list[CounterDifference]]:
         """Yield the counters of existing jobs and runs, in batches."""
         known = list(self.fold.jobs)
         for start in range(0, len(known), _JOBS):
@@ -128,7 +109,7 @@ class Comparison:
             if not cursor:
                 return
 
-    async def _purses(self, jobs: Sequence[str]) -> list[Compared]:
+    async def _purses(self, jobs: Sequence[str]) -> list[CounterDifference]:
         names = [keys.budget(self._reader.tenant, job).removeprefix(self._prefix) for job in jobs]
         fields = [*_OWN, *(f"base_{name}" for name in _OWN)]
         asked = [
@@ -136,7 +117,7 @@ class Comparison:
         ]
         found = iter(await self.snapshot(*asked))
         return [
-            Compared(
+            CounterDifference(
                 key=name,
                 field=own,
                 counted=_whole(counted),
@@ -163,10 +144,14 @@ class Comparison:
         self._many = max(self._least, 2 * len(self.fold.jobs))
 
 
-def compared(key: str, found: Mapping[str, str], summed: Mapping[str, int]) -> list[Compared]:
+def compared(
+    key: str, found: Mapping[str, str], summed: Mapping[str, int]
+) -> list[CounterDifference]:
     """Return each counter of a hash with its sum; a missing one counts as 0."""
     return [
-        Compared(key=key, field=name, counted=_whole(found.get(name)), summed=summed.get(name, 0))
+        CounterDifference(
+            key=key, field=name, counted=_whole(found.get(name)), summed=summed.get(name, 0)
+        )
         for name in sorted(found.keys() | summed.keys())
     ]
 

@@ -8,7 +8,9 @@ from posology.described import published
 from posology.published.base import Dollars, Published
 
 
-class CounterDifference(Published):
+@published("CounterDifference")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CounterDifference:
     """A counter that is not the sum of the ledger's entries."""
 
     key: str
@@ -19,6 +21,11 @@ class CounterDifference(Published):
     """Value of the counter; null: not a whole number."""
     summed: int
     """Sum of the entries."""
+
+    @property
+    def right(self) -> bool:
+        """Whether the counter is their sum after all."""
+        return self.counted == self.summed
 
 
 class OverBound(Published):

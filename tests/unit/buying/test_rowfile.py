@@ -69,3 +69,18 @@ def test_something_else_is_told_with_its_line_and_stays(
         pass
     assert raised.value.line == line
     assert path.read_bytes() == content
+
+
+def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "w.jsonl"
+    with open_rows(path, FORMAT) as file:
+        file.write(Word(text="a"))
+        with pytest.raises(BadFile, match="another process"), open_rows(path, FORMAT):
+            pass
+
+
+def test_a_file_that_is_not_there_is_a_bad_file(tmp_path: Path) -> None:
+    with pytest.raises(BadFile):
+        read_rows(tmp_path / "w.jsonl", FORMAT)
+    with pytest.raises(BadFile), open_rows(tmp_path / "no" / "w.jsonl", FORMAT):
+        pass

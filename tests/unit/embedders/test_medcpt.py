@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from posology.errors import DeviceUnavailable, EmbedderUnavailable, ModelUnavailable
 from posology.index.embedders import load
@@ -23,7 +21,6 @@ from posology.testing.models.medcpt import TinyMedCPT, save_tiny_medcpt
 from posology.text.sentences import split
 from posology.types import Passage
 from tests.support.compression import compressible
-from tests.support.examples import examples
 
 # importing torch alone can take a minute on a busy machine
 pytestmark = pytest.mark.timeout(600)
@@ -137,17 +134,6 @@ def test_a_sentence_is_read_as_an_article_of_its_own_under_the_title(
     np.testing.assert_allclose(
         found.sentence_vectors, alone / np.linalg.norm(alone, axis=1, keepdims=True), atol=1e-5
     )
-
-
-@examples(10)
-@given(texts=st.lists(st.text(max_size=60) | st.just("risk " * 150), max_size=6))
-def test_neither_order_nor_company_changes_a_vector(
-    embedder: MedCPTEmbedder, texts: list[str]
-) -> None:
-    together = embedder.embed_queries(texts)
-    assert together.shape == (len(texts), embedder.dim)
-    alone = [embedder.embed_queries([text])[0] for text in reversed(texts)][::-1]
-    np.testing.assert_allclose(together, np.array(alone).reshape(together.shape), atol=2e-5)
 
 
 def test_calls_from_many_threads_agree(embedder: MedCPTEmbedder) -> None:

@@ -3,11 +3,8 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
-
 from orchestrator.training.paid.rows import Failed
 from orchestrator.training.qtable.rows import calls_of, open_run, read_run
-from posology.errors import BadFile
 from tests.unit.learning.runs import asked, begin, replied
 
 ROWS = (begin(), asked("q1", {0.1: "a", 1.0: "b"}), replied("a", "A"), replied("b", "B"))
@@ -27,53 +24,6 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert list(found.questions.values()) == [ROWS[1]]
     assert (found.replies["a"], found.replies["b"]) == ROWS[2:]
     assert found.spent == Decimal("0.5")
-
-
-def test_a_file_that_was_cut_anywhere_is_whole_up_to_its_last_row(tmp_path: Path) -> None:
-    path = tmp_path / "t.run.jsonl"
-    content = write(path)
-    for length in range(len(content)):
-        path.write_bytes(content[:length])
-        with open_run(path) as run:
-            rows = content[:length].count(b"\n")
-            assert len(run.content.replies) == max(0, rows - 2)
-            run.write(*ROWS[rows:])
-        assert path.read_bytes() == content
-
-
-def test_what_is_no_file_of_a_run_stays_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    for content in (b"my notes", b"my notes\n", b'{"row":"reply"}\n', b'{"row":"other"}\n{"ro'):
-        path.write_bytes(content)
-        with pytest.raises(BadFile), open_run(path):
-            pass
-        assert path.read_bytes() == content
-
-
-def test_a_damaged_row_is_told_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "t.run.jsonl"
-    content = write(path)
-    path.write_bytes(content.replace(b'"row":"question"', b'"row":"quest"'))
-    with pytest.raises(BadFile) as raised:
-        read_run(path)
-    assert raised.value.line == 2
-
-
-def test_two_processes_do_not_write_one_run(tmp_path: Path) -> None:
-    path = tmp_path / "t.run.jsonl"
-    with open_run(path) as run:
-        run.write(begin())
-        with pytest.raises(BadFile, match="another process"), open_run(path):
-            pass
-
-
-def test_a_run_in_which_nothing_was_asked_leaves_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "t.run.jsonl"
-    with open_run(path):
-        assert path.exists()
-    assert not path.exists()
-    with pytest.raises(BadFile):
-        read_run(path)
 
 
 def test_questions_are_those_of_the_last_begin_and_answers_of_all(tmp_path: Path) -> None:

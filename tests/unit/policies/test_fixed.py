@@ -27,11 +27,6 @@ def situation() -> Situation:
     )
 
 
-def test_the_same_situation_gives_the_same_decision() -> None:
-    policy = Fixed()
-    assert policy(situation()) == policy(situation())
-
-
 def test_it_names_what_was_asked_for_and_says_so() -> None:
     decision = Fixed(dose=Dose(strategy="direct"))(situation())
     assert decision.strategy == "direct"

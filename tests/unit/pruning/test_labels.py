@@ -45,22 +45,6 @@ def test_what_is_written_is_there_when_it_is_opened_again(tmp_path: Path) -> Non
     assert [one.relevant for one in read_examples(path)] == [(0,)]
 
 
-def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "l.jsonl"
-    with open_labels(path) as file:
-        file.write(row())
-        with pytest.raises(BadFile, match="another process"), open_labels(path):
-            pass
-
-
-def test_nothing_asked_leaves_no_file(tmp_path: Path) -> None:
-    with open_labels(tmp_path / "l.jsonl"):
-        pass
-    assert not (tmp_path / "l.jsonl").exists()
-    with pytest.raises(BadFile), open_labels(tmp_path / "no" / "l.jsonl"):
-        pass
-
-
 def written(path: Path, *rows: Any) -> Path:
     path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
     return path

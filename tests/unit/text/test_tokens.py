@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -48,14 +46,3 @@ def test_the_estimate_is_near_the_wordpieces() -> None:
 def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent\.json"):
         wordpiece_counter(tmp_path / "absent.json")
-
-
-def test_importing_text_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, posology.text;"
-        "print(sorted({'numpy', 'tokenizers', 'torch', 'pydantic'} & set(sys.modules)))"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert loaded.stdout.strip() == "[]"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from orchestrator.concurrency import map_concurrently
 from orchestrator.lane.collector import Collector, LaneOptions
+from posology.concurrency import map_concurrently
 from posology.errors import StoreUnavailable
 from posology.seams import Prices
 from posology.seams.batches import BatchEndpoint

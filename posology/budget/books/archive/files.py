@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from posology.durable import sync_folder
 from posology.errors import BadFile
 
 
@@ -40,8 +41,4 @@ def keep(file: BinaryIO, path: Path) -> None:
     file.flush()
     os.fsync(file.fileno())
     Path(file.name).replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

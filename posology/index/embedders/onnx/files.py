@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from posology.durable import replace_file
 from posology.index.embedders.card import Card
 from posology.index.embedders.onnx.forward import NotExported
 
@@ -197,16 +198,7 @@ def _libraries() -> Mapping[str, str]:
 
 def _remember(failure: Path, reason: str) -> None:
     text = json.dumps({"reason": reason, "libraries": _libraries()}, ensure_ascii=False, indent=1)
-    descriptor, name = tempfile.mkstemp(prefix=f".{failure.name}.", dir=failure.parent)
-    draft = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        draft.chmod(0o644)
-        draft.replace(failure)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    replace_file(failure, text.encode())
 
 
 def _raise_known(failure: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import anyio
 from anyio import to_thread
 
+from posology.concurrency import map_concurrently
 from posology.errors import ConfigurationError, MalformedReply
 from posology.index.embedders.paid.models import PROVIDER, SERVER, EmbeddingModel, parse
 from posology.llm.providers.vectors import BadVectors, unpack
@@ -123,7 +124,7 @@ class OpenAIEmbedder:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._memory.put, bought)
 
-        await _each(buy, calls)
+        await map_concurrently(buy, calls, limit=AT_ONCE, finish=True)
         rows = [np.frombuffer(encoded[self._key(text, tenant)], "<f4") for text in own]
         return np.array(rows, np.float32).reshape(len(rows), self.dim)
 
@@ -272,27 +273,6 @@ def load(name: str) -> OpenAIEmbedder:
         EmbedderUnavailable: the name is malformed, or the length of the model's vectors is unknown.
     """
     return OpenAIEmbedder(parse(name))
-
-
-async def _each(work: Callable[[Call], Awaitable[None]], calls: Sequence[Call]) -> None:
-    """Make calls concurrently; after a failure start no more, and wait for those in flight."""
-    waiting = iter(calls)
-    raised: list[Exception] = []
-
-    async def take_up() -> None:
-        for call in waiting:
-            if raised:
-                return
-            try:
-                await work(call)
-            except Exception as error:  # noqa: BLE001 - raised again below, out of the group's wrapping
-                raised.append(error)
-
-    async with anyio.create_task_group() as group:
-        for _ in range(min(AT_ONCE, len(calls))):
-            group.start_soon(take_up)
-    if raised:
-        raise raised[0]
 
 
 def calls_for(texts: Sequence[str], model: EmbeddingModel) -> Iterator[Call]:

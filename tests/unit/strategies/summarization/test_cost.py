@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.compressors.cost import CostModel
-from strategies.compression.summarization.cost import machine_dollars
+from orchestrator.question.estimates.savings import machine_dollars
 
 K, THOUSAND = Decimal(1_024), Decimal(1_000)
 #: A10G, 0.383 s a summary, half of the time at work. The paper's dollars come out when a price "per 1,000 tokens"

@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from orchestrator.concurrency import map_concurrently
+from posology.concurrency import map_concurrently
 
 pytestmark = pytest.mark.anyio
 
