@@ -181,6 +181,16 @@ def at_once(text: str) -> float | None:
     return spec.issue if isinstance(spec, RouterSpec) and spec.preflight else None
 
 
+def searches_again(text: str | None) -> bool:
+    """Return whether a policy may search for passages a second time; ``None``, no policy, does not.
+
+    Raises:
+        InvalidQuery: no such policy, setting or value.
+    """
+    spec = None if text is None else parse(text)
+    return isinstance(spec, RouterSpec) and spec.escalate and spec.search
+
+
 def parse(text: str) -> Spec:
     """Read a policy's name and settings, ``NAME:SETTING=VALUE,SETTING=VALUE``.
 

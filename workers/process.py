@@ -14,6 +14,8 @@ from contextlib import AsyncExitStack, ExitStack
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from orchestrator.ingest.uploads.fetches import Fetches
+from orchestrator.ingest.uploads.uploads import INGESTS, Uploads
 from orchestrator.jobs.place import room
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.lane.collector import LaneOptions
@@ -21,12 +23,14 @@ from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.question.answering import Answerer
 from orchestrator.question.pipeline import Pipeline
-from orchestrator.service import Services, open_connections
+from orchestrator.service import Services, open_connections, place_of
 from orchestrator.settings import Auth, Settings
 from orchestrator.watches.watcher import PAUSE as WATCH_PAUSE
 from orchestrator.watches.watcher import Watcher
 from orchestrator.webhooks.delivery import Delivery
 from orchestrator.webhooks.outbox import Outbox
+from orchestrator.work.files import open_files
+from orchestrator.work.store import WorkStore as ItemStore
 from posology.errors import PosologyError
 from posology.store import keys
 from workers.engine.claims import WorkStore
@@ -145,7 +149,16 @@ class Process:
             room=room(settings),
             advice=settings.auth is not Auth.KEYS,
         )
-        return Watcher(jobs, self.service)
+        return Watcher(jobs, self.service, self._fetches())
+
+    def _fetches(self) -> Fetches | None:
+        settings, store = self._settings, self._work.store
+        if settings.uploads is None:
+            return None
+        files = open_files(place_of(settings, settings.uploads))
+        self._stack.callback(files.close)
+        uploads = Uploads(ItemStore(store.redis, store.url, INGESTS), files)
+        return Fetches(uploads=uploads, settings=settings)
 
     def _sender(self) -> Sender:
         return Sender(Outbox(self._work.store), self._delivery)

@@ -28,6 +28,7 @@ from evals.live.connections import Recorded
 from evals.live.recordings import record
 from evals.live.report import report
 from evals.live.rows import (
+    ALONE,
     HIDDEN,
     PEER,
     PLAIN,
@@ -58,13 +59,16 @@ from strategies.tables.presets import PICO
 from strategies.tables.reading import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from posology.index.search.retriever import Retriever
-    from posology.types import Query, Ranking, Retrieval
+    from posology.types import Query, Ranking, Retrieval, Retrieved
 
 #: what is asked of the product, by the name of the way; each changes the default request
 WAYS: dict[str, dict[str, Any]] = {
     "router": {},
     "direct": {"strategy": "direct"},
+    "compressed": {"strategy": "compressed"},
     "copied": {"strategy": "direct", "quotes": "copied"},
     "briefcontext": {"strategy": "briefcontext", "partition_size": 2},
     "repair": {"strategy": "direct", "support": "repair"},
@@ -129,7 +133,7 @@ class Desk:
 
     async def ask(self, one: Asked, way: str) -> dict[str, Any]:
         """Ask in one way, and return what became of it."""
-        own = {PLAIN: self.plain, CELLS: self.cells, PEER: self.paperqa}.get(way)
+        own = {PLAIN: self.plain, ALONE: self.alone, CELLS: self.cells, PEER: self.paperqa}.get(way)
         return await (own(one) if own else self.product(one, way))
 
     async def product(self, one: Asked, way: str) -> dict[str, Any]:
@@ -164,20 +168,26 @@ class Desk:
 
     async def plain(self, one: Asked) -> dict[str, Any]:
         """Ask the plain RAG: passages, question, an answer and the verdict."""
-        found = await self._search(one)
+        return await self._plain(one, (await self._search(one)).passages)
+
+    async def alone(self, one: Asked) -> dict[str, Any]:
+        """Ask the model without passages: what it remembers."""
+        return await self._plain(one, ())
+
+    async def _plain(self, one: Asked, passages: Sequence[Retrieved]) -> dict[str, Any]:
         call = Call(
             stage=Stage.ANSWER,
             model=self.model,
             query=query_of(one),
             excerpts=(),
-            messages=(Message(role=Role.USER, content=plain_prompt(one, found.passages)),),
+            messages=(Message(role=Role.USER, content=plain_prompt(one, passages)),),
             prompt=_PROMPT,
             max_tokens=_PLAIN_TOKENS,
         )
         account = Account()
         reply = (await self.connections.complete(self.model, account)(call)).text
         return read(one, reply) | {
-            "retrieved": [p.passage.id for p in found.passages],
+            "retrieved": [p.passage.id for p in passages],
             "usd": _usd(account),
         }
 
@@ -299,7 +309,7 @@ def main() -> None:
     parser.add_argument("--url", default="", help="address of its server; default: the usual one")
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=tuple(SETS))
     parser.add_argument(
-        "--ways", nargs="+", choices=(*WAYS, PLAIN, CELLS, PEER), default=("router", PLAIN)
+        "--ways", nargs="+", choices=(*WAYS, PLAIN, ALONE, CELLS, PEER), default=("router", PLAIN)
     )
     parser.add_argument(
         "--peer", type=Path, help="Python of an environment with paper-qa, for its way; needs --url"

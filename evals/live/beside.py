@@ -22,11 +22,13 @@ _VERDICT = re.compile(r"verdict\W+(\w+)", re.IGNORECASE)
 
 
 def plain_prompt(one: Asked, passages: Sequence[Retrieved]) -> str:
-    """Return the plain RAG's prompt: passages, question, an answer and the verdict.
+    """Return the plain RAG's prompt: passages, question, an answer and the verdict; without passages, the question alone.
 
     It does not offer a refusal: with "if they do not answer it, reply NO ANSWER", Qwen2.5-Coder 0.5B replied that to each of 24
     questions (dev), 14 of which a passage answers.
     """
+    if not passages:
+        return f"Question: {one.question}\n\nAnswer in one to three sentences.{asked_for(one)}"
     shown = "\n\n".join(
         f"[{i}] {p.passage.title}\n{p.passage.text}" for i, p in enumerate(passages, 1)
     )

@@ -22,6 +22,19 @@ _SEARCH_HEAD = (
     "tokens after", "tokens a right one before", "after",
 )  # fmt: skip
 
+#: ways that are compared with each other where all of them were asked
+POLICIES = ("router", "direct", "compressed", "briefcontext")
+_POLICY_HEAD = (
+    "policy",
+    "n",
+    "right",
+    "wrong",
+    "calls",
+    "tokens",
+    "tokens a right one",
+    "s a right one",
+)
+
 
 def report(rows: Sequence[Row], only: str = "") -> str:
     """Return the tables as Markdown: one for each model, or for one alone."""
@@ -39,7 +52,27 @@ def report(rows: Sequence[Row], only: str = "") -> str:
             for (name, way), group in _grouped(found, "set", "way")
         ]
         parts += ["", *_searches([row for row in found if row["way"] in (SEARCH, HIDDEN)])]
+        parts += _policies([row for row in found if row["way"] in POLICIES])
     return "\n".join(parts)
+
+
+def _policies(rows: Sequence[Row]) -> list[str]:
+    """Return what the router and fixed strategies made of the same questions; wrong answers and refusals are paid for."""
+    asked = [{(row["set"], row["id"]) for row in rows if row["way"] == way} for way in POLICIES]
+    both = set.intersection(*asked)
+    if not both:
+        return []
+    lines = [" | ".join(_POLICY_HEAD), " | ".join(["---"] * len(_POLICY_HEAD))]
+    for (way,), found in _grouped([row for row in rows if (row["set"], row["id"]) in both], "way"):
+        known = _known(found)
+        rights, wrongs, tokens = (
+            [value(row) for row in known] for value in (_quoted_right, _quoted_wrong, _tokens)
+        )
+        seconds = [row["seconds"] for row in known]
+        each = (_each(amounts, sum(rights), ",.0f") for amounts in (tokens, seconds))
+        calls = f"{sum(len(row['calls']) for row in known) / len(known):.1f}"
+        lines.append(" | ".join([way, str(len(known)), *map(interval, (rights, wrongs)), calls, _mean(tokens), *each]))  # fmt: skip
+    return [*lines, ""]
 
 
 def _searches(rows: Sequence[Row]) -> list[str]:

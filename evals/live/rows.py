@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 #: ways beside the product's own
-PLAIN, PEER = "plain", "paper-qa"
+PLAIN, ALONE, PEER = "plain", "no passages", "paper-qa"
 #: a second search after a refused ladder; the same where the first one does not find the question's own passage
 SEARCH, HIDDEN = "search", "search, first without"
 #: rows that are kept, so that a series goes on from them

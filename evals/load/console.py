@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 import anyio
 import httpx2
@@ -26,10 +25,10 @@ import uvicorn
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
-from evals.money.ledger import FILL, a_redis
+from evals.money.bulk import entries_of, fill_ledger
+from evals.money.ledger import a_redis
 from orchestrator.api.app import create_app
 from orchestrator.settings import Settings
-from posology.store import keys
 from posology.store.connection import connect
 from posology.store.keys import DEFAULT_TENANT
 from posology.testing.models.encoder import save_tiny_encoder
@@ -39,8 +38,6 @@ from tests.support.console_full import Full, make_full
 HEAVY = 150_000
 #: commands by which a page may differ: a script is loaded once, a sweep runs meanwhile
 _SLACK = 3
-#: entries of the ledger that one script writes
-_ENTRIES = 5_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,16 +75,8 @@ async def make(url: str, folder: Path, encoder: str, jobs: int) -> Full:
     redis: Redis = connect(url)
     try:
         full = await make_full(redis, url, folder, encoder, jobs=jobs, extra="")
-        name = f"{keys.prefix(DEFAULT_TENANT)}ledger"
-        like = f"{name}:like"
-        await cast("Any", redis.copy(name, like))
-        entries = int(await redis.xlen(like))
-        left = 2 * jobs // entries
-        while left > 0:
-            some = min(left, _ENTRIES // entries)
-            await cast("Any", redis.eval(FILL, 2, like, name, some))
-            left -= some
-        await redis.delete(like)
+        like = await entries_of(redis, DEFAULT_TENANT)
+        await fill_ledger(redis, DEFAULT_TENANT, jobs, like, at=1000 * time.time() + 1)
         return full
     finally:
         await redis.aclose()

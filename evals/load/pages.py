@@ -11,27 +11,35 @@ from posology.store import keys
 
 #: jobs that one run of the script writes: a second of Redis's time at most
 _AT_ONCE = 5_000
-#: writes ARGV[1] records like that of job ARGV[2] under KEYS[1], the tenant's prefix, numbered from ARGV[3] on, and lists
-#: them where its job is listed; the names of its keys follow
+#: keys of a job that waits, after its record's
+_PARTS = ("", ":units", ":events")
+#: writes ARGV[1] jobs like ARGV[2] under KEYS[1], the tenant's prefix, numbered from ARGV[3] on, and lists them where it is
+#: listed; the ends of the names of its keys follow
 FILL = """
-local P, like = KEYS[1], ARGV[2]
-local state = 'state:' .. redis.call('HGET', P .. 'job:' .. like, 'state')
+local P, like = KEYS[1], KEYS[1] .. 'job:' .. ARGV[2]
+local state, deadline, bytes = unpack(redis.call('HMGET', like, 'state', 'deadline', 'bytes'))
 for i = 0, tonumber(ARGV[1]) - 1 do
   local id = string.format('job_%028x', tonumber(ARGV[3]) + i)
-  for part = 4, #ARGV do
-    local name = ARGV[part]
-    redis.call('COPY', name, P .. 'job:' .. id .. string.sub(name, #P + #like + 5))
-  end
+  for part = 4, #ARGV do redis.call('COPY', like .. ARGV[part], P .. 'job:' .. id .. ARGV[part]) end
   redis.call('HSET', P .. 'job:' .. id, 'id', id)
   redis.call('ZADD', P .. 'jobs', 0, id)
-  redis.call('ZADD', P .. state, 0, id)
+  redis.call('ZADD', P .. 'state:' .. state, 0, id)
+  redis.call('ZADD', P .. 'deadlines', deadline, id)
   redis.call('RPUSH', P .. 'waiting', id)
 end
+redis.call('INCRBY', P .. 'stored', bytes * ARGV[1])
 return redis.call('ZCARD', P .. 'jobs')
 """
 
 
-async def fill(store: JobStore, tenant: str, count: int, question: str = "Does it help?") -> int:
+async def fill(
+    store: JobStore,
+    tenant: str,
+    count: int,
+    question: str = "Does it help?",
+    *,
+    patience: float = 900.0,
+) -> int:
     """Submit a job, and write others like it; return the tenant's number of jobs.
 
     Args:
@@ -39,15 +47,16 @@ async def fill(store: JobStore, tenant: str, count: int, question: str = "Does i
         tenant: name of the tenant.
         count: jobs to write, with ids before those of present ones.
         question: question of all of them.
+        patience: seconds until the deadline of all.
     """
-    asked = JobRequest(question=question, model="offline:extractive").settled(Settings())
-    made = await store.submit(asked, tenant=tenant)
-    prefix, found = keys.prefix(tenant), 0
-    parts = [name async for name in store.redis.scan_iter(f"{prefix}job:{made.job}*")]
+    asked = JobRequest(
+        question=question, model="offline:extractive", deadline_seconds=patience
+    ).settled(Settings())
+    made, found = await store.submit(asked, tenant=tenant), 0
     for start in range(1, count, _AT_ONCE):
-        some = min(_AT_ONCE, count - start)
-        wanted = (some, made.job, start, *parts)
-        found = int(await cast("Any", store.redis.eval(FILL, 1, prefix, *wanted)))
+        wanted = (min(_AT_ONCE, count - start), made.job, start, *_PARTS)
+        filled = store.redis.eval(FILL, 1, keys.prefix(tenant), *wanted)
+        found = int(await cast("Any", filled))
     return found
 
 

@@ -25,6 +25,7 @@ import anyio
 import anyio.to_thread
 from redis.asyncio import Redis
 
+from evals.money.bulk import entries_of, fill_ledger
 from orchestrator.stack.ports import free_port
 from orchestrator.stack.redis_server import find_server
 from posology.budget.ledger.base import MAX_CAP, Ledger, nano
@@ -40,14 +41,6 @@ PROMPT = PromptId(name="answer", digest="0123456789abcdef")
 MODEL = "openai:gpt-4o-mini"
 #: ms for a pair, p50
 WANTED = 1.0
-#: writes ARGV[1] pairs of entries that are like the two of KEYS[1]'s stream into that of KEYS[2]
-FILL = """
-local like = redis.call('XRANGE', KEYS[1], '-', '+')
-for i = 1, tonumber(ARGV[1]) do
-  for _, entry in ipairs(like) do redis.call('XADD', KEYS[2], '*', unpack(entry[2])) end
-end
-return redis.call('XLEN', KEYS[2])
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -259,25 +252,21 @@ async def growth(server: Server, count: int, most: int) -> None:
     try:
         # what is measured is Redis's memory: the file of so many entries would only fill a disk
         await redis.config_set("appendonly", "no")
+        await pair(RedisLedger(redis, server.tcp, tenant="like"), "run_0")
+        like = await entries_of(redis, "like")
         for many in (1_000, most):
             tenant = f"long{many}"
             await limited(redis, tenant)
             ledger = RedisLedger(redis, server.tcp, tenant=tenant)
-            await pair(ledger, "run_0")
-            stream, like = f"{keys.prefix(tenant)}ledger", f"{keys.prefix(tenant)}like"
-            await redis.copy(stream, like)
-            before, there = await _memory(redis), 2
-            started = time.perf_counter()
-            while there < many:
-                size = min(10_000, max(1, (many - there) // 2))
-                there = int(await cast("Awaitable[int]", redis.eval(FILL, 2, like, stream, size)))
+            before, started = await _memory(redis), time.perf_counter()
+            await fill_ledger(redis, tenant, many // 2, like, at=1000 * time.time() - 1000)
             filled = time.perf_counter() - started
-            each = (await _memory(redis) - before) / (many - 2)
+            each = (await _memory(redis) - before) / many
             # the first pairs after so much was written pay for that
             await timed(lambda _, to=ledger: pair(to, "run_0"), count)  # type: ignore[misc]
             found = await shown(redis, lambda _, to=ledger: pair(to, "run_0"), count)  # type: ignore[misc]
             print(f"  {many:>8}  {found}   {each:.0f} bytes an entry, filled in {filled:.1f} s")
-            await redis.unlink(stream, like)
+            await redis.unlink(f"{keys.prefix(tenant)}ledger")
     finally:
         await redis.aclose()
 

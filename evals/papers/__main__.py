@@ -38,6 +38,9 @@ def parser() -> argparse.ArgumentParser:
         "--reader", action="append", metavar="READER", help="who answers; repeat for several"
     )
     found.add_argument("--questions", type=int, help="most questions; default: the suite's own")
+    found.add_argument(
+        "--arms", default="", metavar="TEXT", help="only arms whose names contain this"
+    )
     found.add_argument("--out", type=Path, default=Path("build/papers"), help="folder of the runs")
     found.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
     found.add_argument("--work", type=Path, default=WORK, help="where indices are kept")
@@ -80,6 +83,7 @@ def _run(name: str, given: argparse.Namespace) -> Done:
         work=given.work,
         questions=given.questions or suite.questions,
         seed=given.seed,
+        arms=given.arms,
     )
     payment = Payment(cap=given.max_cost, dry=given.dry_run, at_once=given.at_once)
     with open_folder(given.out / name) as folder:

@@ -83,7 +83,9 @@ async def run(
         data=digest_of(given.data, suite.files),
     )
     check(folder, begun)
-    items = suite.items(given)
+    items = [item for item in suite.items(given) if given.arms in item.arm]
+    if not items:
+        raise InputError(f"{suite.name}: no question, or no arm that contains {given.arms!r}")
     async with _opened(suite, named(readers or suite.readers), folder, payment, given) as found:
         pairs = [
             _Todo(item=item, key=key_of(suite, item, _identity(one)), reader=one)

@@ -110,6 +110,8 @@ class Given:
     #: most questions
     questions: int
     seed: int = 0
+    #: only arms whose names contain this
+    arms: str = ""
     #: returns the vectors of texts, of unit length
     embed: Callable[[Sequence[str]], np.ndarray] = embed
 

@@ -8,7 +8,7 @@ filters, and the memory of the builder and of a reader.
 The passages are synthetic (:mod:`evals.scale.corpus`), with vectors and sentence vectors, without token codes and
 phrases. ``--likeness`` shows that their vectors are no easier to find than the pool's.
 
-``--report`` prints the table and the growth of each figure, and writes ``docs/figures/scale.json``,
+It prints the figures and how each grows. ``--report`` also writes ``docs/figures/scale.json``,
 ``docs/figures/scale.png`` and the tables of the sizing page.
 """
 
@@ -26,7 +26,7 @@ from evals.scale.build import FILTERS, build, read
 from evals.scale.corpus import Corpus
 from evals.scale.likeness import compare
 from evals.scale.reader import FILTERED, TIMED, WARM
-from evals.scale.report import FIGURES, report
+from evals.scale.report import FIGURES, measured, report, table
 from training.gold import WORK
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -72,24 +72,29 @@ def main() -> None:
     parser.add_argument(
         "--likeness", action="store_true", help="compare the vectors with real ones"
     )
-    parser.add_argument("--report", action="store_true", help="only write what is known")
+    parser.add_argument(
+        "--report", action="store_true", help="measure nothing; write the page from what is known"
+    )
     arguments = parser.parse_args()
     if arguments.one:
         _one(arguments, arguments.one)
         return
+    if arguments.report:
+        print(report(arguments.work, FIGURES))
+        return
     if arguments.likeness:
         compared = compare(Corpus(arguments.data, arguments.work), arguments.work)
         _write(arguments.work / "likeness.json", compared)
-    elif not arguments.report:
-        for rows in arguments.sizes:
-            if (arguments.work / f"result-{rows}.json").exists():
-                continue
-            print(f"{rows:,} passages", flush=True)
-            command = [sys.executable, "-m", "evals.scale", "--one", str(rows)]
-            command += ["--data", str(arguments.data), "--work", str(arguments.work)]
-            command += ["--keep"] if arguments.keep else []
-            subprocess.run(command, check=True)
-    print(report(arguments.work, FIGURES))
+        return
+    for rows in arguments.sizes:
+        if (arguments.work / f"result-{rows}.json").exists():
+            continue
+        print(f"{rows:,} passages", flush=True)
+        command = [sys.executable, "-m", "evals.scale", "--one", str(rows)]
+        command += ["--data", str(arguments.data), "--work", str(arguments.work)]
+        command += ["--keep"] if arguments.keep else []
+        subprocess.run(command, check=True)
+    print(table(measured(arguments.work)))
 
 
 if __name__ == "__main__":

@@ -55,12 +55,15 @@ PLOTS = (
 )  # fmt: skip
 
 
+def measured(work: Path) -> list[dict[str, Any]]:
+    """Return the figures of each size that is measured, the smallest first."""
+    read = (json.loads(path.read_text(encoding="utf-8")) for path in work.glob("result-*.json"))
+    return sorted(read, key=lambda one: int(one["rows"]))
+
+
 def report(work: Path, figures: Path) -> str:
     """Merge what is measured into ``figures``, draw it, write the page, and return the tables as text."""
-    found = sorted(
-        (json.loads(path.read_text(encoding="utf-8")) for path in work.glob("result-*.json")),
-        key=lambda one: int(one["rows"]),
-    )
+    found = measured(work)
     kept = figures / "scale.json"
     known: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     if found:

@@ -17,8 +17,6 @@ from evals.scale.build import exponent
 
 #: abstracts in PubMed that have one, and all of PubMed's records
 TARGETS = (24_000_000, 38_000_000)
-#: dimensions of the vectors that were measured, and of MedCPT's
-DIM, WIDE = 384, 768
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +68,7 @@ def write_page(known: dict[str, Any], figures: Path, growth: str) -> None:
             _, ended, after = rest.partition(f"<!-- end {name} -->")
             if not found or not ended:
                 raise ValueError(f"{page} has no place for the table {name}")
-            text = f"{before}{found}\n{tables[name]}\n{ended}{after}"
+            text = f"{before}{found}\n\n{tables[name]}\n\n{ended}{after}"
         page.write_text(text, encoding="utf-8")
 
 
@@ -95,17 +93,12 @@ def sizing(sizes: Sequence[dict[str, Any]], given: dict[str, Any]) -> str:
     codes = given["token_code_bytes_a_passage"] * n
     phrases = given["phrase_bytes_a_passage"] * n
     add("disk", linear(plain), _gigabytes)
-    add("… of it the index of words", linear(last["disk_words_mb"] * 1e6), _gigabytes)
-    add("… of it the index of vectors", linear(last["disk_vectors_mb"] * 1e6), _gigabytes)
     add("disk with token codes and phrases", linear(plain + codes + phrases), _gigabytes)
     add("disk while it is built or compacted", linear(2 * (plain + codes + phrases)), _gigabytes)
     base = float(last["reader_libraries_mb"]) * 1e6
     reader = max(0.0, last["reader_peak_mb"] * 1e6 - base)
     add("memory of a reading process, without its model",
         Law(constant=base, value=reader, size=n, exponent=1), _gigabytes)  # fmt: skip
-    exact = given["exact_bytes_a_dimension"] * DIM * n
-    add("… were its search for vectors exact",
-        Law(constant=base, value=reader + exact, size=n, exponent=1), _gigabytes)  # fmt: skip
     floor = float(sizes[0]["build_peak_mb"]) * 1e6
     add("memory of the process that builds",
         Law(constant=floor, value=max(0.0, last["build_peak_mb"] * 1e6 - floor), size=n, exponent=1),
@@ -114,8 +107,6 @@ def sizing(sizes: Sequence[dict[str, Any]], given: dict[str, Any]) -> str:
         ("writing", "build_write_s"),
         ("joining files, ids and words", "build_files_s"),
         ("indexing vectors", "build_vectors_s"),
-        ("indexing columns", "build_columns_s"),
-        ("measuring recall", "build_recall_s"),
     ):
         if last.get(key):
             add(
@@ -126,8 +117,6 @@ def sizing(sizes: Sequence[dict[str, Any]], given: dict[str, Any]) -> str:
     for name, key in (
         ("retrieval, p50", "retrieve_p50_ms"),
         ("retrieval, p95", "retrieve_p95_ms"),
-        ("… of it dense search, p50", "dense_p50_ms"),
-        ("… of it BM25, p50", "bm25_p50_ms"),
     ):
         law = Law(constant=0, value=last[key], size=n, exponent=_exponent(large, key, least=0.5))
         add(name, law, _milliseconds)

@@ -22,12 +22,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from posology.hub import published
 from training.gold import WORK
 
 #: figures of one turn, by name
@@ -37,6 +39,8 @@ HERE = Path(__file__).resolve().parents[2]
 _MAIN = "from orchestrator.cli.app import main; main()"
 #: passages of the index that retrieval is measured in
 _ROWS = 50_000
+#: the peer beside which ingest is measured
+_LANGCHAIN = "LangChain"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,31 +73,58 @@ class _Bench:
 
     def spend(self, checkout: Path, arguments: Sequence[str], *, fails: bool = False) -> Turn:
         """Run a command of a checkout, and return its wall and processor time in seconds."""
-        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.run(checkout, ["-c", _MAIN, *arguments], fails=fails)
-        took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return {"s": took, "cpu_s": cpu}
+        with _spending() as spent:
+            self.run(checkout, ["-c", _MAIN, *arguments], fails=fails)
+        return spent
 
-    def run(self, checkout: Path, words: Sequence[str], *, fails: bool = False) -> str:
-        """Run Python with a checkout's modules, compiled outside it, and return what it prints."""
+    def spend_until(self, checkout: Path, arguments: Sequence[str], said: str) -> Turn:
+        """Run a command of a checkout until a line of its log holds the text, and kill it there."""
+        with (
+            _spending() as spent,
+            subprocess.Popen(
+                [sys.executable, "-P", "-c", _MAIN, *arguments],
+                cwd=checkout, env=self.environment(checkout), text=True,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            ) as process,
+        ):  # fmt: skip
+            if not any(said in line for line in process.stderr or ()):
+                raise SystemExit(f"{' '.join(arguments)} of {checkout} did not say: {said}")
+            process.kill()
+        return spent
+
+    def environment(self, checkout: Path) -> dict[str, str]:
+        """Return the variables under which a checkout's modules run, compiled outside it."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("POSOLOGY_")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
-        environment = {
+        return {
             **kept,
             "PYTHONPATH": str(checkout),
             "PYTHONPYCACHEPREFIX": str(self.work / "compiled"),
             "POSOLOGY_CONFIG": "off",
             "POSOLOGY_HOME": str(self.work / "home"),
         }
+
+    def run(self, checkout: Path, words: Sequence[str], *, fails: bool = False) -> str:
+        """Run Python with a checkout's modules, and return what it prints."""
         done = subprocess.run(
             [sys.executable, "-P", *words],
-            cwd=checkout, env=environment, check=False, text=True,
+            cwd=checkout, env=self.environment(checkout), check=False, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if fails else None,
         )  # fmt: skip
         if done.returncode and not fails:
             raise SystemExit(f"{' '.join(words)} of {checkout} ended with {done.returncode}")
         return done.stdout
+
+
+@contextmanager
+def _spending() -> Iterator[Turn]:
+    """Yield what is filled in at the end: wall and processor time in seconds, of the processes that ended meanwhile."""
+    spent: Turn = {}
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    yield spent
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent["s"] = time.perf_counter() - began
+    spent["cpu_s"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _start(bench: _Bench, checkout: Path) -> Turn:
@@ -109,8 +140,41 @@ def _start(bench: _Bench, checkout: Path) -> Turn:
 
 def _ingest(bench: _Bench, checkout: Path) -> Turn:
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["ingest", str(bench.abstracts), "--index", f"{folder}/index"]
-        return {"per_cpu_s": bench.given.records / bench.spend(checkout, arguments)["cpu_s"]}
+        words = ["ingest", str(bench.abstracts), "--index"]
+        whole = bench.spend(checkout, [*words, f"{folder}/whole"])
+        quick = bench.spend_until(
+            checkout, [*words, f"{folder}/quick", "--quick"], "are searchable"
+        )
+    return {
+        name: bench.given.records / spent["cpu_s"]
+        for name, spent in (("per_cpu_s", whole), ("quick_per_cpu_s", quick))
+    }
+
+
+def _langchain(bench: _Bench) -> Turn:
+    """Return how LangChain embeds the same records with the same encoder, into FAISS."""
+    with tempfile.TemporaryDirectory() as folder:
+        none = Path(folder) / "questions.json"
+        none.write_text("[]", encoding="utf-8")
+        program = Path(__file__).parents[1] / "peers" / "programs.py"
+        words = (
+            program,
+            "langchain",
+            f"{folder}/index",
+            bench.abstracts,
+            published(),
+            none,
+            0,
+            "http://127.0.0.1:9/v1",
+        )
+        with _spending() as spent:
+            subprocess.run(
+                [bench.given.peer_python, *map(str, words)],
+                check=True,
+                stdout=subprocess.DEVNULL,
+                env=bench.environment(HERE) | {"PYTHONPATH": "", "HF_HUB_OFFLINE": "1"},
+            )
+    return {"per_cpu_s": bench.given.records / spent["cpu_s"]}
 
 
 def _calls(bench: _Bench, checkout: Path) -> Turn:
@@ -186,6 +250,15 @@ BESIDE: Sequence[tuple[str, str, str, str, Callable[[Turn], float]]] = (
     ("CPU of a call, same shape ÷ LangChain", "≤ 0.4", SHAPE, CHAIN, lambda t: t["processor"] / t["calls"]),
     ("memory of all processes ÷ LangChain", "≤ 0.65", SHAPE, CHAIN, lambda t: t["memory"]),
 )  # fmt: skip
+#: name, aim, and the part of ``ingest`` that is compared
+INGEST: Sequence[tuple[str, str, str]] = (
+    (
+        "abstracts searchable a CPU second, `--quick` ÷ LangChain with FAISS",
+        "≥ 2",
+        "quick_per_cpu_s",
+    ),
+    ("abstracts ingested a CPU second ÷ LangChain with FAISS", "≥ 1.2", "per_cpu_s"),
+)
 #: name, aim, figure, its part, digits
 ALONE: Sequence[tuple[str, str, str, str, int]] = (
     ("`--help`, s", "0.2", "start", "help_s", 2),
@@ -197,6 +270,7 @@ ALONE: Sequence[tuple[str, str, str, str, int]] = (
     ("calls a second of one worker", "300", "calls", "per_s", 0),
     ("CPU of a call in the worker, ms", "–", "calls", "cpu_ms", 2),
     ("abstracts ingested a CPU second", "–", "ingest", "per_cpu_s", 1),
+    ("… searchable with `--quick`", "–", "ingest", "quick_per_cpu_s", 1),
     ("retrieval of 16 from 50,000, p50, ms", "8", "retrieval", "p50_ms", 1),
     ("peak memory of a worker, MiB", "180", "idle", "worker_mib", 0),
     ("peak memory of the API, MiB", "200", "idle", "api_mib", 0),
@@ -214,10 +288,16 @@ def _measure(bench: _Bench, sides: Mapping[str, Path], kept: dict[str, Any], fil
                     known.append(figure(bench, checkout))
                     print(f"turn {turn + 1}: {name}, {side}: {known[-1]}", file=sys.stderr)
                     _write(file, kept)
-        known = kept.setdefault("peers", {}).setdefault("now", [])
-        if len(known) <= turn and (not given.only or "peers" in given.only):
-            known.append(_peers(bench, sides["now"]))
-            _write(file, kept)
+        others: list[tuple[str, str, Callable[[], Turn]]] = [
+            ("peers", "now", lambda: _peers(bench, HERE))
+        ]
+        if given.peer_python:
+            others.append(("ingest", _LANGCHAIN, lambda: _langchain(bench)))
+        for name, side, figures in others:
+            known = kept.setdefault(name, {}).setdefault(side, [])
+            if len(known) <= turn and (not given.only or name in given.only):
+                known.append(figures())
+                _write(file, kept)
 
 
 def _write(file: Path, kept: dict[str, Any]) -> None:
@@ -236,6 +316,17 @@ def table(kept: Mapping[str, Any], sides: Sequence[str]) -> str:
             row = own if side == "now" else f"{own}, {side}"
             both = [t["clean"] for t in turns if row in t["clean"] and peer in t["clean"]]
             ratios = [figure(clean[row][0]) / figure(clean[peer][0]) for clean in both]
+            cells.append(f"{median(ratios):.2f}" if ratios else "–")
+        rows.append([name, aim, *cells])
+    for name, aim, part in INGEST:
+        cells = []
+        for side in sides:
+            turns_of = zip(
+                kept.get("ingest", {}).get(side, []),
+                kept.get("ingest", {}).get(_LANGCHAIN, []),
+                strict=False,
+            )
+            ratios = [own[part] / chain["per_cpu_s"] for own, chain in turns_of if part in own]
             cells.append(f"{median(ratios):.2f}" if ratios else "–")
         rows.append([name, aim, *cells])
     for name, aim, group, part, digits in ALONE:

@@ -2,7 +2,7 @@
 
 Each row is a Redis of its own, tenants with an ended job, and the loops of worker processes, in one process: the sweeps,
 the dispatch of jobs, the batch lane, webhooks and watches. Celery's own commands are not among them: a consumer's ``BRPOP`` a
-second, and its heartbeat. Prints commands and milliseconds a second, and the commands made most, by what Redis counts.
+second, and its heartbeat. Prints commands and milliseconds of Redis's processor time a second, and the commands made most.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import argparse
 import os
 import tempfile
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import anyio
 from pydantic import SecretStr
 
 from evals.load.fanout import a_request
+from evals.speed.counting import Done, count
 from orchestrator.jobs.store import open_store
 from orchestrator.service import Services
 from orchestrator.settings import load_settings
@@ -34,18 +34,8 @@ async def _nothing(*_: object) -> None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rest:
-    """What Redis does while there is nothing to do."""
-
-    commands: float
-    #: milliseconds of Redis a second, scripts included
-    milliseconds: float
-    most: dict[str, float]
-
-
-async def measured(url: str, processes: int, tenants: int) -> Rest:
-    """Count the commands of idle worker processes.
+async def measured(url: str, processes: int, tenants: int) -> Done:
+    """Count what Redis does for idle worker processes in :data:`SECONDS`.
 
     Args:
         url: of an empty Redis.
@@ -64,21 +54,13 @@ async def measured(url: str, processes: int, tenants: int) -> Rest:
             process.service = cast("Services", _nothing)
             group.start_soon(partial(process.run_maintenance, dispatches=True, calls=True))
         await anyio.sleep(SETTLE)
-        await store.redis.config_resetstat()
-        await anyio.sleep(SECONDS)
-        found: dict[str, Any] = await store.redis.info("commandstats")
+        done = await count(store.redis, lambda: anyio.sleep(SECONDS))
         group.cancel_scope.cancel()
-    by_name = {name.removeprefix("cmdstat_"): row for name, row in found.items()}
-    by_name.pop("config|resetstat", None)
-    most = sorted(by_name, key=lambda name: -by_name[name]["calls"])[:5]
-    return Rest(
-        commands=sum(row["calls"] for row in by_name.values()) / SECONDS,
-        milliseconds=sum(row["usec"] for row in by_name.values()) / 1000 / SECONDS,
-        most={name: by_name[name]["calls"] / SECONDS for name in most},
-    )
+    return done
 
 
-async def _row(processes: int, tenants: int) -> Rest:
+async def resting(processes: int, tenants: int) -> Done:
+    """The same, on a Redis of its own."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         async with own_redis(
@@ -101,12 +83,11 @@ def main() -> None:
     print("| ---: | ---: | ---: | ---: | --- |")
     for processes in given.processes:
         for tenants in given.tenants:
-            rest = anyio.run(_row, processes, tenants)
-            most = ", ".join(f"{name} {rate:.1f}" for name, rate in rest.most.items())
-            print(
-                f"| {processes} | {tenants} | {rest.commands:.1f} | {rest.milliseconds:.2f} | {most} |",
-                flush=True,
-            )
+            done = anyio.run(resting, processes, tenants)
+            first = sorted(done.calls.items(), key=lambda item: -item[1])[:5]
+            most = ", ".join(f"{name} {n / done.seconds:.1f}" for name, n in first)
+            rates = f"{done.commands / done.seconds:.1f} | {done.milliseconds / done.seconds:.2f}"
+            print(f"| {processes} | {tenants} | {rates} | {most} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from posology.types import WatchState
 
 #: columns of the list, and of the page of one
 _LISTED = "watch, question, state, next check, last change, error"
-_FACTS = "state, every, next check, last check, last change, asked, job, error"
+_FACTS = "state, every, next check, last check, last change, asked, fetch, job, error"
 
 
 async def listed(asked: Asked) -> Response:

@@ -8,6 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from orchestrator.ingest.live.request import LiveRequest
+from orchestrator.ingest.uploads.fetches import as_made
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery
@@ -30,6 +32,10 @@ class WatchRequest(JobRequest):
     every: Period | Annotated[int, Field(ge=SECONDS["hour"], le=MAX_EVERY)] = "week"
     """Time from one check to the next: hour, day, week, month (30 days), or seconds from 3600 to 31622400. Default: week."""
 
+    live: LiveRequest | None = None
+    """Literature to fetch before each check, such as {"service": "pubmed"}; an object without fields has every default.
+    Default: none."""
+
     @property
     def seconds(self) -> int:
         """Seconds from one check to the next."""
@@ -39,7 +45,8 @@ class WatchRequest(JobRequest):
         """Return the request with every default filled in; see :meth:`JobRequest.settled`.
 
         Raises:
-            InvalidQuery: it is no valid question, or names a fetch or a version of the index.
+            InvalidQuery: it is no valid question, names a fetch or a version of the index, or its literature cannot be
+                fetched.
             UnknownModel: the provider is unknown, or the name has no provider.
         """
         for name in sorted(self.without):
@@ -47,4 +54,6 @@ class WatchRequest(JobRequest):
                 raise InvalidQuery(
                     f"{name}: a watch reads the newest version of the index: omit it", field=name
                 )
+        if self.live is not None:
+            as_made(self.live.of(self), settings)
         return super().settled(settings, deadline=deadline)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from orchestrator.ingest.live.request import LiveRequest
 from orchestrator.jobs.store import RETENTION, JobStore
 from orchestrator.question.request import JobRequest
 from posology.errors import InvalidQuery, WatchEnded, WatchNotFound
@@ -23,7 +24,7 @@ MAX_CHANGES = 20
 LOOK = 30.0
 #: fields of a record that a list needs
 _LISTED = (
-    "id", "request", "every", "state", "created", "next", "checked", "changed", "asked", "job", "error",
+    "id", "request", "every", "state", "created", "next", "checked", "changed", "asked", "fetch", "job", "error",
 )  # fmt: skip
 
 
@@ -46,6 +47,17 @@ class Taken:
     def job(self) -> str | None:
         """Id of the job that asks its question now; ``None``: none does."""
         return self.record.get("job")
+
+    @property
+    def live(self) -> LiveRequest | None:
+        """Literature that is fetched before each check; ``None``: none is."""
+        raw = self.record.get("live")
+        return None if raw is None else LiveRequest.model_validate_json(raw)
+
+    @property
+    def fetch(self) -> str | None:
+        """Id of the ingest that fetches it now; ``None``: none does."""
+        return self.record.get("fetch")
 
     @property
     def asked(self) -> int:
@@ -92,7 +104,7 @@ class WatchStore:
         self._store = store
 
     async def create(
-        self, request: JobRequest, every: int, *, tenant: str
+        self, request: JobRequest, every: int, *, tenant: str, live: LiveRequest | None = None
     ) -> tuple[WatchOutput, bool]:
         """Create a watch, unless the tenant has the same one; return it, and whether it is new.
 
@@ -100,9 +112,11 @@ class WatchStore:
             request: with its defaults filled in.
             every: seconds from one check to the next.
             tenant: name of the tenant.
+            live: literature to fetch before each check; ``None``: none.
 
         Raises:
-            InvalidQuery: the tenant has :data:`MAX_WATCHES`, or none of its jobs is the parent.
+            InvalidQuery: the tenant has :data:`MAX_WATCHES`, none of its jobs is the parent, or literature cannot be
+                fetched for the parent's collection.
             CollectionNotFound: the tenant may not read the collection.
             StoreUnavailable: Redis is unreachable.
         """
@@ -112,13 +126,16 @@ class WatchStore:
             # now, since the record of the parent expires
             whole = await completed(request, tenant, self._store.get, self._store)
             request = whole.model_copy(update={"parent": None})
+        if live is not None:
+            live.of(request)
         body = request.model_dump_json(include=set(JobRequest.model_fields))
         watch = keys.new_id("watch")
         # before it, so that none is unseen
         await self._list(tenant)
         verdict, known = await self._store.run(
-            "put_watch", keys.prefix(tenant), watch, body, every * 1000, MAX_WATCHES
-        )
+            "put_watch", keys.prefix(tenant), watch, body, every * 1000, MAX_WATCHES,
+            "" if live is None else live.model_dump_json(),
+        )  # fmt: skip
         # and after it: a sweep that looked in between has dropped the tenant
         await self._list(tenant)
         if verdict == "full":
@@ -162,6 +179,7 @@ class WatchStore:
         return WatchOutput(
             **_shared(record, tenant),
             request=taken.request.model_dump(mode="json"),
+            live=None if taken.live is None else taken.live.model_dump(mode="json"),
             answer=taken.answer,
             changes=tuple(map(WatchChange.model_validate_json, listed)),
         )
@@ -285,6 +303,7 @@ def _shared(record: Mapping[str, str], tenant: str) -> dict[str, Any]:
         "checked": time("checked"),
         "changed": time("changed"),
         "asked": int(record["asked"]),
+        "fetch": record.get("fetch"),
         "job": record.get("job"),
         "error": record.get("error"),
     }

@@ -1,5 +1,7 @@
 """Checks of due watches: the first passages and the cited ones are looked at again, and the question is asked if they changed.
 
+Where a watch is live, its literature is fetched first, by the process that ingests uploads; fetching is free of charge.
+
 A watch is taken for a while, looked at, and its result recorded in one step. If the process dies in between, the next one
 repeats the look: a job that was submitted is found again by its key.
 """
@@ -10,11 +12,14 @@ import json
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
 
+from orchestrator.ingest.live.request import LiveRequest
+from orchestrator.ingest.uploads.fetches import Fetches, FetchesSpent
 from orchestrator.jobs.records import public
 from orchestrator.jobs.store import JobStore
 from orchestrator.logs.events import note
@@ -23,11 +28,21 @@ from orchestrator.question.embedding import Spend, seeing
 from orchestrator.question.report import error_body
 from orchestrator.watches.comparison import answer_of, difference
 from orchestrator.watches.store import LOOK, Taken, WatchStore
+from orchestrator.work.items import NoRoom
 from posology.budget.tenants.grants import check_grants
-from posology.errors import JobCancelled, JobNotFound, PosologyError, StoreUnavailable, VersionGone
+from posology.errors import (
+    IndexFault,
+    IngestNotAllowed,
+    JobCancelled,
+    JobNotFound,
+    PosologyError,
+    StoreUnavailable,
+    VersionGone,
+)
 from posology.index.schema import digest
 from posology.published.affected import EvidenceChange
 from posology.published.calls import ErrorBody
+from posology.published.ingests import IngestFailure, IngestState
 from posology.published.watches.forms import WatchChange
 
 if TYPE_CHECKING:
@@ -41,18 +56,35 @@ PAUSE = 10.0
 _AGAIN = 3_600_000
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fetched:
+    """How the fetch of a check has ended."""
+
+    #: id of its ingest; ``None``: it failed
+    ingest: str | None = None
+    #: type and message; ``None``: it succeeded
+    error: str | None = None
+    #: whether it is tried again before the next check
+    soon: bool = False
+
+
 class Watcher:
     """Checks the due watches of all tenants.
 
     Args:
         store: the job store.
         service: opens the index of a collection and its encoder on first use.
+        fetches: of literature for live watches; ``None``: the service fetches nothing.
     """
 
     def __init__(
-        self, store: JobStore, service: Callable[[str | None], Awaitable[Service]]
+        self,
+        store: JobStore,
+        service: Callable[[str | None], Awaitable[Service]],
+        fetches: Fetches | None = None,
     ) -> None:
         self._store = store
+        self._fetches = fetches
         self._watches = WatchStore(store)
         self._opened = service
 
@@ -90,7 +122,7 @@ class Watcher:
             # an answer that was paid for is looked at again; a question is asked again in its time
             failed, again = self._failed(error_body(error, None)), taken.next
             if taken.job is None:
-                failed |= {"checked": taken.now, "asked": taken.asked + 1}
+                failed |= {"checked": taken.now, "asked": taken.asked + 1, "fetch": None}
             else:
                 again = min(again, taken.now + _AGAIN)
             await self._record(taken, failed, again)
@@ -98,14 +130,65 @@ class Watcher:
     async def _check(self, taken: Taken) -> None:
         """Ask the question, unless it was answered and nothing changed since."""
         done: dict[str, Any] = {"checked": taken.now, "error": None}
+        request = taken.request
+        if taken.live is not None:
+            fetched = await self._fetched(taken, taken.live)
+            if fetched is None:
+                return
+            done |= {"error": fetched.error, "fetch": None}
+            if fetched.error is None:
+                request = request.model_copy(update={"fetch": fetched.ingest})
+            elif taken.answer is None:
+                # nothing is paid for without the literature that the first answer is to be made from
+                again = min(taken.next, taken.now + _AGAIN) if fetched.soon else None
+                await self._record(taken, done | {"asked": taken.asked + 1}, again)
+                return
         if taken.answer is not None:
             version = await self._unchanged(taken)
             if version is not None:
                 await self._record(taken, done | {"version": version})
                 return
-        made = await self._store.submit(taken.request, tenant=taken.tenant, key=taken.key)
+        made = await self._store.submit(request, tenant=taken.tenant, key=taken.key)
         note("watch asked", tenant=taken.tenant, watch=taken.id, job=made.job)
         await self._record(taken, done | {"job": made.job}, taken.now + int(LOOK * 1000))
+
+    async def _fetched(self, taken: Taken, live: LiveRequest) -> Fetched | None:
+        """Fetch the literature of a check; ``None``: it has not ended, and is looked at again.
+
+        A failure is an outcome, too: the index is checked as it is, since it may have changed otherwise.
+        """
+        wait = LOOK
+        try:
+            if self._fetches is None:
+                raise IngestNotAllowed(
+                    "this service takes no uploads, so that none of its processes fetches literature",
+                    tenant=taken.tenant,
+                )
+            if taken.fetch is None:
+                asked = live.of(taken.request)
+                made, _ = await self._fetches.offer(taken.tenant, asked)
+            else:
+                made = await self._fetches.uploads.get(taken.fetch, tenant=taken.tenant)
+        except StoreUnavailable:
+            raise
+        except FetchesSpent as spent:
+            wait = spent.seconds
+        except (NoRoom, OSError, IndexFault) as fault:
+            logger.warning("fetch waits tenant=%s watch=%s: %s", taken.tenant, taken.id, fault)
+        except PosologyError as error:
+            return Fetched(error=self._failed(error_body(error, None))["error"])
+        else:
+            if made.state is IngestState.SUCCEEDED:
+                return Fetched(ingest=made.id)
+            if made.over:
+                why = made.error or IngestFailure(
+                    type="FetchFailed", message=f"the ingest {made.id} was cancelled"
+                )
+                return Fetched(error=f"{why.type}: {why.message}", soon=why.type == "FetchFailed")
+            await self._record(taken, {"fetch": made.id}, taken.now + int(LOOK * 1000))
+            return None
+        await self._record(taken, {}, taken.now + int(wait * 1000))
+        return None
 
     async def _unchanged(self, taken: Taken) -> str | None:
         """Return the newest version if nothing in it is new to the last answer; ``None``: something is."""

@@ -272,6 +272,7 @@ class SyncClient:
         service: str = "pubmed",
         max_records: int = 100,
         full_text: bool = False,
+        wider: bool = False,
     ) -> IngestOutput:
         """See :meth:`Client.fetch`."""
         return self._run(
@@ -284,6 +285,7 @@ class SyncClient:
                 service=service,
                 max_records=max_records,
                 full_text=full_text,
+                wider=wider,
             )
         )
 

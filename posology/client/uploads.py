@@ -77,6 +77,7 @@ class Uploads(Base):
         service: str = "pubmed",
         max_records: int = 100,
         full_text: bool = False,
+        wider: bool = False,
     ) -> IngestOutput:
         """Let the service fetch literature into its index. A fetch that waits already is not made twice.
 
@@ -89,6 +90,7 @@ class Uploads(Base):
             service: ``pubmed``, ``europepmc`` or ``clinicaltrials``.
             max_records: maximum number of records.
             full_text: whether free full texts are looked for, too.
+            wider: whether wider queries of the question are sent until ``max_records`` are there.
 
         Raises:
             InvalidQuery: a field is wrong, or not one of query, question, ids and numbers is given.
@@ -100,7 +102,7 @@ class Uploads(Base):
             "POST",
             "/v1/index/fetches",
             repeatable=True,
-            json={**asked, "max_records": max_records, "full_text": full_text},
+            json={**asked, "max_records": max_records, "full_text": full_text, "wider": wider},
         )
         return read(IngestOutput, reply.content)
 

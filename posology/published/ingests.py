@@ -45,6 +45,8 @@ class FetchOutput(Published):
     """Question that the query was made of, by a rule without a model; null: the query or ids were given."""
     query: str | None
     """Query as it was sent; null: ids were given."""
+    wider: tuple[str, ...] = ()
+    """Wider queries that were sent after it, in order, each without what the one before finds."""
     translation: str | None
     """How the service read the query; null: it does not say."""
     started: datetime
@@ -78,6 +80,8 @@ class FetchOutput(Published):
     def sentence(self) -> str:
         """Return the fetch in one sentence."""
         asked = f"for `{self.query}`" if self.query is not None else "by id"
+        if self.wider:
+            asked += f" and {len(self.wider)} wider quer{'ies' if len(self.wider) > 1 else 'y'}"
         return (
             f"Fetched from {self.service} {asked} on {self.ended:%Y-%m-%d %H:%M} UTC: {self.records:,} of "
             f"{self.found:,} records, {self.full_texts:,} full texts (fetch {self.id}, sha256 {self.sha256[:12]})."

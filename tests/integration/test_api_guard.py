@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import httpx2
 import pytest
+from starlette.requests import Request
 
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Context, Limits
@@ -169,7 +170,10 @@ async def test_what_reads_passages_takes_turns(
 ) -> None:
     """One request of a tenant at a time works on a passage, through every door."""
     api = Context(settings=Settings(), limits=Limits(tenant_reads=1))
-    desk, offer = ServiceDesk(api=api, tenant=tenant), OFFERS[tool]
+    desk, offer = (
+        ServiceDesk(api=api, tenant=tenant, request=Request({"type": "http"})),
+        OFFERS[tool],
+    )
     async with api.reads.of(tenant):
         with pytest.raises(RequestProblem, match="under way") as caught:
             await offer.work(desk, offer.parse(arguments), _unheard)

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from anyio import to_thread
 from redis.asyncio import Redis
+from starlette.requests import Request
 from typer.testing import CliRunner, Result
 
 from orchestrator import service
@@ -281,9 +282,17 @@ async def test_tools_of_assistants_ask_for_the_grant(world: World) -> None:
     for name, offer in OFFERS.items():
         asked = offer.parse({**given[name], "collection": "trials"})
         with pytest.raises(CollectionNotFound):
-            await offer.work(ServiceDesk(api=world.api, tenant=world.other), asked, told)
+            await offer.work(
+                ServiceDesk(api=world.api, tenant=world.other, request=Request({"type": "http"})),
+                asked,
+                told,
+            )
         if name != "ask":
-            done = await offer.work(ServiceDesk(api=world.api, tenant=world.mine), asked, told)
+            done = await offer.work(
+                ServiceDesk(api=world.api, tenant=world.mine, request=Request({"type": "http"})),
+                asked,
+                told,
+            )
             assert "nine patients" in done.text or name in ("check_retraction", "estimate")
 
 

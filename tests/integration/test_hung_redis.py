@@ -17,6 +17,7 @@ import httpx2
 import pytest
 from mcp.client.client import Client
 from redis import Redis as SyncRedis
+from starlette.requests import Request
 from typer.testing import CliRunner
 
 from orchestrator.api.app import create_app
@@ -195,6 +196,7 @@ async def test_a_tool_of_an_assistant_says_so(server: Server) -> None:
     desk = ServiceDesk(
         api=Context(settings=Settings(), limits=Limits(), store=JobStore(redis, server.url)),
         tenant="default",
+        request=Request({"type": "http"}),
     )
     try:
         async with Client(make_server(lambda _: desk)) as client:

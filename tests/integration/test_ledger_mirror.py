@@ -120,6 +120,19 @@ async def test_the_view_has_the_rows_of_an_export(traffic: Traffic, database: st
         assert {name: other[name] for name in told} == told
 
 
+async def test_a_question_about_days_reads_only_their_entries(
+    traffic: Traffic, database: str
+) -> None:
+    await mirrored(traffic, database)
+    with psycopg.connect(database) as connection:
+        # a table of a test is so small that it would be read as a whole
+        connection.execute("SET enable_seqscan = off")
+        plan = connection.execute(
+            "EXPLAIN SELECT sum(charged_usd) FROM posology_ledger.attempts WHERE day = '2026-01-15'"
+        ).fetchall()
+    assert "Index Cond: (day = '2026-01-15'::date)" in "\n".join(line for (line,) in plan)
+
+
 async def test_a_second_run_writes_what_is_new(traffic: Traffic, database: str) -> None:
     await traffic.spend(60)
     first = await mirrored(traffic, database)
@@ -146,6 +159,9 @@ async def test_archived_entries_come_from_the_files(
     assert (await mirrored(traffic, database, folder=tmp_path)).right
     # nothing that is missing is in the archive: it is not asked for
     await traffic.spend(10)
+    assert (await mirrored(traffic, database)).right
+    # nor is anything left in the ledger
+    await archived(traffic, tmp_path)
     assert (await mirrored(traffic, database)).right
 
 

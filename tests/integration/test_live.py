@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -93,6 +94,21 @@ def test_a_question_is_answered_without_a_corpus(
     assert json.loads(again.stdout)["evidence"] == out["evidence"]
     assert json.loads(again.stdout)["fetch"] == fetch
     assert len(stub.seen) == sent
+
+
+def test_a_policy_that_may_search_again_has_wider_queries_sent(stub: LiteratureStub) -> None:
+    near = many(15)
+    far = (replace(one, abstract="Stubazole thinned blood.") for one in near[12:])
+    stub._articles |= {one.pmid: one for one in (*near, *far)}
+    ask = ["ask", "Does stubazole lower blood pressure in adults?", "--live", "--json"]
+    plain = json.loads(CLI.invoke(app, ask).stdout)["fetch"]
+    assert (plain["wider"], plain["records"]) == ([], 12)
+    done = CLI.invoke(app, [*ask, "--policy", "router:escalate=search"])
+    assert done.exit_code in (0, 1), done.output
+    out = json.loads(done.stdout)
+    assert out["fetch"]["query"] == plain["query"]
+    assert (out["fetch"]["records"], out["fetch"]["found"]) == (15, 15)
+    assert "wider quer" in out["notes"][0]
 
 
 def test_the_query_is_shown_and_can_be_given(stub: LiteratureStub) -> None:

@@ -224,6 +224,9 @@ async def test_a_watch_is_made_once_read_and_ended(
             assert (theirs.structured_content or {})["type"].endswith("watch-not-found")
         fetched = await client.call_tool("watch", {"question": QUESTION, "index_version": 3})
         assert fetched.is_error
+        # the service takes no uploads
+        live = await client.call_tool("watch", {"question": QUESTION, "live": {}})
+        assert (live.structured_content or {})["type"].endswith("ingest-not-allowed")
         assert (await call("end_watch", watch=made["id"]))["state"] == "ended"
 
 

@@ -227,6 +227,19 @@ def test_what_was_moved_to_the_archive_is_read_from_its_files(
     assert cli(path, "--threshold", "0", "--archive", file).exit_code == 0
 
 
+def test_files_of_other_tenants_and_times_are_not_read(
+    cli: Cli, traffic: Traffic, tenant: str, tmp_path: Path
+) -> None:
+    path = _written(tmp_path, "openai", "usage.json", traffic.spend("openai"))
+    old, other = f"{tenant}.1-0.2-0.jsonl", f"{tenant}.eu.1-0.9999999999999-0.jsonl"
+    for name in (old, other, "renamed.jsonl"):
+        (tmp_path / name).write_text("no entry", encoding="utf-8")
+    given = [word for name in (old, other) for word in ("--archive", str(tmp_path / name))]
+    assert cli(path, "--threshold", "0", *given).exit_code == 0
+    renamed = cli(path, "--archive", str(tmp_path / "renamed.jsonl"))
+    assert (renamed.exit_code, "TENANT.FIRST.LAST.jsonl" in renamed.output) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

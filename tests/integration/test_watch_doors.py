@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
 from orchestrator.watches.store import WatchStore
 from posology.client import Client, SyncClient
@@ -14,6 +16,7 @@ from posology.types import WatchState
 from tests.integration.conftest import Served
 from tests.integration.jobs_store.helpers import request
 from tests.integration.test_api import api, problem
+from tests.integration.test_uploads import serving
 from tests.support.answers import a_change
 from tests.support.commands import Cli, published
 from tests.support.console_bench import Console, check, token
@@ -42,6 +45,25 @@ async def test_a_watch_over_http(redis_url: str, tenant: str) -> None:
         problem(await client.get(f"/v1/watches/{NONE}"), 404, "watch-not-found")
         for wrong in ({"every": "year"}, {"every": "3600"}, {"every": 60}, {"index_version": 1}, {"question": ""}):  # fmt: skip
             problem(await client.post("/v1/watches", json=body | wrong), 422, "invalid-query")
+
+
+@pytest.mark.anyio
+async def test_a_live_watch_over_http_is_for_those_who_may_add_literature(
+    redis: Redis, redis_url: str, tenant: str, tmp_path: Path
+) -> None:
+    body = {"question": QUESTION, "live": {"service": "europepmc", "max_records": 20}}
+    given = {"POSOLOGY_UPLOADS": str(tmp_path / "uploads")}
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        problem(await client.post("/v1/watches", json=body), 403, "ingest-not-allowed")
+    given["POSOLOGY_OPEN_UPLOADS"] = "true"
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        made = await client.post("/v1/watches", json=body)
+        assert made.status_code == 201
+        assert made.json()["live"] == {**body["live"], "query": None, "full_text": False}  # type: ignore[dict-item]
+        for wrong in ({"collection": "trials"}, {"live": {"max_records": 501}}, {"live": {"url": "http://x"}}):  # fmt: skip
+            problem(await client.post("/v1/watches", json=body | wrong), 422, "invalid-query")
+    async with serving(redis, redis_url, given, tenant=tenant, address="10.0.0.9") as client:
+        problem(await client.post("/v1/watches", json=body), 403, "ingest-not-allowed")
 
 
 @pytest.mark.anyio
@@ -87,6 +109,12 @@ def test_a_watch_by_commands(cli: Cli) -> None:
     assert json.loads(cli("watches", "end", watch, "--json").stdout)["state"] == "ended"
     assert cli("watches", "resume", watch).exit_code == 8
     assert cli("watches", "show", NONE).exit_code == 8
+    live = cli("watch", QUESTION, "--live", "--service", "europepmc", "--max", "30").stdout.strip()
+    assert (
+        "europepmc: the question's words, at most 30 records" in cli("watches", "show", live).stdout
+    )
+    assert cli("watch", QUESTION, "--max", "30").exit_code == 2
+    assert cli("watch", QUESTION, "--live", "--max", "501").exit_code == 3
     assert cli("watch", QUESTION, "--every", "60").exit_code == 3
     assert cli("watch", QUESTION, "--every", "7200").exit_code == 0
 

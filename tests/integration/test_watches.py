@@ -12,6 +12,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from orchestrator.ingest.live.request import LiveRequest
+from orchestrator.ingest.uploads.fetches import Fetches
 from orchestrator.jobs.store import JobStore
 from orchestrator.service import Service
 from orchestrator.settings import Settings
@@ -56,6 +58,9 @@ class Ward:
     index: Index
     #: raised instead of opening the index; ``None``: it opens
     broken: Exception | None = None
+    embedder: Any = EMBEDDER
+    #: of live watches
+    fetches: Fetches | None = None
     opened: list[Index] = field(default_factory=list)
 
     @property
@@ -69,15 +74,15 @@ class Ward:
         self.opened.append(index)
         parts: Any = dict.fromkeys(("pipeline", "compressors", "estimator", "decider"))
         return Service(
-            settings=Settings(), index=index, retriever=Retriever(index, EMBEDDER), **parts
+            settings=Settings(), index=index, retriever=Retriever(index, self.embedder), **parts
         )
 
     def watcher(self, store: JobStore | None = None) -> Watcher:
-        return Watcher(store or self.bench.store, self._service)
+        return Watcher(store or self.bench.store, self._service, self.fetches)
 
-    async def create(self, **fields: Any) -> str:
+    async def create(self, *, live: LiveRequest | None = None, **fields: Any) -> str:
         asked = request(QUESTION, mode="bm25", k=2, **fields)
-        made, _ = await self.watches.create(asked, WEEK, tenant=self.bench.tenant)
+        made, _ = await self.watches.create(asked, WEEK, tenant=self.bench.tenant, live=live)
         return made.id
 
     async def get(self, watch: str) -> WatchOutput:

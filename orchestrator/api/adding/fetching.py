@@ -5,25 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import anyio
-from anyio import to_thread
 
 from orchestrator.api.adding.files import arriving
 from orchestrator.api.context import Context
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem, status_of
 from orchestrator.ingest.live.request import FETCH, FetchRequest
+from orchestrator.ingest.uploads.fetches import Fetches, FetchesSpent, as_made
 from orchestrator.ingest.uploads.uploads import unknown_ingest
-from orchestrator.logs.events import note
 from posology import errors
 from posology.errors import IngestNotFound, InvalidQuery
 from posology.published.ingests import FetchOutput, IngestOutput
-from posology.store import keys
-from posology.store.bucket import Bucket
 
 #: how long a fetch stands for the same one that a question asks for
 FRESH = timedelta(hours=1)
 #: seconds between two looks at an ingest that a request waits for
 _LOOK = 0.25
-_HOUR = 3_600.0
 
 
 async def request_fetch(
@@ -45,23 +41,21 @@ async def request_fetch(
         RequestProblem: 429 if the tenant has fetched too often, or its uploads leave no room.
         StoreUnavailable: Redis is out of reach.
     """
-    most = api.settings.fetch_records
-    if max(asked.max_records, len(asked.pmids), len(asked.trials)) > most:
-        raise InvalidQuery(f"max_records must be ≤ {most} here", field="max_records")
-    content = asked.asked().model_dump_json().encode()
+    as_made(asked, api.settings)
+    after = datetime.now(UTC) - FRESH if fresh else None
     async with api.files.of(tenant), arriving(api, tenant, FETCH) as (uploads, arrival):
-        await to_thread.run_sync(arrival.write, content)
-        if fresh:
-            after = datetime.now(UTC) - FRESH
-            digest = arrival.digest.hexdigest()
-            known = await uploads.known(tenant, digest, after=after)
-            if known is not None and known.error is None:
-                return known, False
-        await _count(api, tenant)
-        made, new = await uploads.complete(arrival)
-    if new:
-        note("fetch requested", tenant=tenant, ingest=made.id, service=asked.service)
-    return made, new
+        fetches = Fetches(uploads=uploads, settings=api.settings)
+        try:
+            return await fetches.complete(arrival, asked, after=after)
+        except FetchesSpent as spent:
+            raise RequestProblem(
+                429,
+                "TooManyFetches",
+                "The tenant has fetched too often",
+                f"a tenant may fetch {spent.limit} times in an hour: retry later",
+                headers={"Retry-After": str(int(spent.seconds) + 1)},
+                limit=spent.limit,
+            ) from None
 
 
 async def check_own(api: Context, tenant: str, ingest: str) -> None:
@@ -137,28 +131,3 @@ async def _ended(api: Context, tenant: str, ingest: str, *, seconds: float) -> I
         if found.over or anyio.current_time() >= until:
             return found
         await anyio.sleep(_LOOK)
-
-
-async def _count(api: Context, tenant: str) -> None:
-    """Count a fetch in the tenant's limit.
-
-    Raises:
-        RequestProblem: the tenant has fetched too often.
-    """
-    store, most = api.jobs(), api.settings.fetches_per_hour
-    bucket = Bucket(
-        store.redis,
-        store.url,
-        key=f"{keys.prefix(tenant)}rates:fetches",
-        seconds=_HOUR / most,
-        size=most,
-    )
-    if after := await bucket.try_take():
-        raise RequestProblem(
-            429,
-            "TooManyFetches",
-            "The tenant has fetched too often",
-            f"a tenant may fetch {most} times in an hour: retry later",
-            headers={"Retry-After": str(int(after) + 1)},
-            limit=most,
-        )

@@ -12,12 +12,12 @@ from fastapi import Request
 from orchestrator.api.context import Context, Posology, Tenant, is_keyed
 from orchestrator.api.origins import is_local
 from orchestrator.api.problems import RequestProblem
-from orchestrator.ingest.uploads.uploads import MAX_FILES, Arrival, Uploads
-from orchestrator.work.items import Limits, NoRoom
+from orchestrator.ingest.uploads.fetches import not_allowed, room
+from orchestrator.ingest.uploads.uploads import Arrival, Uploads
+from orchestrator.work.items import NoRoom
 from posology import errors
 
 _log = logging.getLogger(__name__)
-MIB = 1024 * 1024
 #: header of an accepted request, in the OpenAPI document
 LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}}
 
@@ -44,10 +44,7 @@ async def allowed(request: Request, api: Posology, tenant: Tenant) -> str:
     except errors.TenantNotFound:
         known = None
     if known is None or not known.limits.may_ingest:
-        raise errors.IngestNotAllowed(
-            f"the tenant {tenant} may not add literature to the index: ask the operator of this service",
-            tenant=tenant,
-        )
+        raise not_allowed(tenant)
     return tenant
 
 
@@ -60,7 +57,7 @@ async def arriving(api: Context, tenant: str, name: str) -> AsyncIterator[tuple[
     """
     uploads = api.uploaded
     assert uploads is not None, "the request is allowed"
-    limits = Limits(items=MAX_FILES, bytes=api.settings.uploads_mib * MIB)
+    limits = room(api.settings)
     try:
         # of a disk that fails, too
         with disk():

@@ -8,7 +8,7 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from orchestrator.api.adding.files import LOCATION, MIB, allowed, arriving
+from orchestrator.api.adding.files import LOCATION, allowed, arriving
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
@@ -16,7 +16,7 @@ from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import MAX_ID
 from orchestrator.ingest.uploads.names import MAX_NAME, check_name
-from orchestrator.ingest.uploads.uploads import Arrival, unknown_ingest
+from orchestrator.ingest.uploads.uploads import MIB, Arrival, unknown_ingest
 from orchestrator.logs.events import note
 from posology import errors
 from posology.published.ingests import IngestOutput, IngestPage

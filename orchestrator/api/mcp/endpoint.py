@@ -106,7 +106,7 @@ class Endpoint:
 
         def desk_of(one: ServerRequestContext[Any, Any]) -> ServiceDesk:
             assert isinstance(one.request, Request)
-            return ServiceDesk(api=self._api, tenant=one.request.scope[TENANT])
+            return ServiceDesk(api=self._api, tenant=one.request.scope[TENANT], request=one.request)
 
         server = make_server(desk_of)
         manager = StreamableHTTPSessionManager(server, stateless=True)

@@ -9,9 +9,11 @@ from functools import partial
 
 import anyio
 from anyio import to_thread
+from fastapi import Request
 
 from orchestrator.api.context import Context
 from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told, Watches, submitted
+from orchestrator.api.watches.creating import create_watch
 from orchestrator.jobs.rows import Row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.passages import search_output
@@ -33,10 +35,10 @@ class TenantWatches:
 
     api: Context
     tenant: str
+    request: Request
 
     async def create(self, asked: WatchRequest) -> WatchOutput:
-        settled = asked.settled(self.api.settings)
-        made, _ = await self._store().create(settled, settled.seconds, tenant=self.tenant)
+        made, _ = await create_watch(self.request, self.api, self.tenant, asked)
         return made
 
     async def all(self) -> tuple[WatchSummary, ...]:
@@ -58,6 +60,8 @@ class ServiceDesk(Desk):
 
     api: Context
     tenant: str
+    #: the request that calls the tool
+    request: Request
 
     async def search(self, asked: SearchRequest) -> SearchOutput:
         literature = await self.api.readable(self.tenant, asked.collection)
@@ -80,7 +84,7 @@ class ServiceDesk(Desk):
 
     @property
     def watches(self) -> Watches:
-        return TenantWatches(api=self.api, tenant=self.tenant)
+        return TenantWatches(api=self.api, tenant=self.tenant, request=self.request)
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         return self.api.reads.of(self.tenant)

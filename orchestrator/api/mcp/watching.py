@@ -55,7 +55,8 @@ WATCHING: Mapping[str, Offer] = MappingProxyType(
         "watch": Offer(
             title="Watch a question",
             description="Ask a question now, and again whenever a later check finds that its evidence in the index has "
-            "changed. Checks are free; each answer is paid for within the tenant's budget and max_cost_usd. The same request "
+            "changed; with live, literature is fetched before each check. Checks are free; each answer is paid for within the "
+            "tenant's budget and max_cost_usd. The same request "
             "again makes no second watch. Call it only when the user asks to be kept informed.",
             takes=WatchRequest,
             gives=WatchOutput,

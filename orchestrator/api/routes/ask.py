@@ -24,7 +24,7 @@ from orchestrator.api.routes.jobs import (
     job_after,
     place,
 )
-from orchestrator.ingest.live.request import RECORDS, FetchRequest
+from orchestrator.ingest.live.request import RECORDS, FetchRequest, LiveRequest
 from orchestrator.question.request import JobRequest
 from posology import errors
 from posology.corpus.live.forms import MAX_RECORDS, ServiceName
@@ -61,15 +61,13 @@ class LiveQuery(BaseModel):
         description="Whether to look for free full texts, too, with `live`. Default: false.",
     )
 
-    def of(self, question: str) -> FetchRequest:
+    def of(self, asked: JobRequest) -> FetchRequest:
         """Return the fetch for a question.
 
         Raises:
-            InvalidQuery: the query is empty.
+            InvalidQuery: the query is empty, or the question is for a collection.
         """
-        what = {"question": question} if self.query is None else {"query": self.query}
-        more = {name: getattr(self, name) for name in ("service", "max_records", "full_text")}
-        return FetchRequest.parse({**what, **more})
+        return LiveRequest.parse(self.model_dump(exclude={"live"})).of(asked)
 
 
 Live = Annotated[LiveQuery, Query()]
@@ -136,13 +134,9 @@ async def ask(
     fetch, until = None, anyio.current_time() + wait
     async with api.waits.of(tenant):
         if live.live:
-            if asked.collection is not None:
-                raise errors.InvalidQuery(
-                    "literature is fetched into the default index: omit collection, or live",
-                    field="collection",
-                )
+            literature = live.of(settled)
             await allowed(request, api, tenant)
-            ingest, fetch = await fetched(api, tenant, live.of(asked.question), seconds=wait)
+            ingest, fetch = await fetched(api, tenant, literature, seconds=wait)
             settled = settled.model_copy(update={"fetch": ingest})
         submitted = await api.jobs().submit(settled, tenant=tenant, key=key)
         left = max(0.0, until - anyio.current_time())

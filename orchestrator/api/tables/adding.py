@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import anyio
 from anyio import to_thread
 
-from orchestrator.api.adding.files import MIB, disk
+from orchestrator.api.adding.files import disk
 from orchestrator.api.context import Context
 from orchestrator.api.problems import RequestProblem
+from orchestrator.ingest.uploads.uploads import MIB
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.tables.served.articles import read_articles

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 
 from orchestrator.api import examples
+from orchestrator.api.adding.uploads import NOT_ALLOWED
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import NO_COLLECTION, answered
 from orchestrator.api.routes.listing import MAX_ID
+from orchestrator.api.watches.creating import create_watch
 from orchestrator.watches.request import WatchRequest
 from orchestrator.watches.store import WatchStore
 from posology import errors
@@ -32,6 +34,7 @@ _LISTED: dict[str, Any] = {
     "checked": "2026-01-15T09:30:04Z",
     "changed": None,
     "asked": 1,
+    "fetch": None,
     "job": None,
     "error": None,
 }
@@ -46,7 +49,13 @@ _ANSWER: dict[str, Any] = {
     "evidence": [],
     "conflicts": [],
 }
-_EXAMPLE = {**_LISTED, "request": examples.QUEUED["request"], "answer": _ANSWER, "changes": []}
+_EXAMPLE = {
+    **_LISTED,
+    "request": examples.QUEUED["request"],
+    "live": None,
+    "answer": _ANSWER,
+    "changes": [],
+}
 _MISSING = errors.WatchNotFound(f"there is no watch {_ID}, or its record has expired", watch=_ID)
 _ENDED = errors.WatchEnded(f"watch {_ID} has ended: create another", watch=_ID)
 WatchId = Annotated[str, Path(max_length=MAX_ID, description="Id of the watch.", examples=[_ID])]
@@ -66,6 +75,7 @@ WatchId = Annotated[str, Path(max_length=MAX_ID, description="Id of the watch.",
             413,
             415,
             errors.InvalidQuery("the question is empty", field="question"),
+            NOT_ALLOWED,
             NO_COLLECTION,
             errors.UnknownModel(
                 "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
@@ -79,10 +89,10 @@ async def create(request: Request, api: Posology, tenant: Tenant) -> Response:
     """Ask a question now, and again when a later check finds that its evidence in the index has changed.
 
     Each job is paid for within the tenant's limits and `max_cost_usd`; checks are free. A tenant has at most 100 watches.
+    With `live`, a tenant that may add literature has it fetched into the index before each check.
     """
     asked = await read_json(request, WatchRequest, limit=api.limits.job_bytes)
-    settled = asked.settled(api.settings)
-    made, new = await WatchStore(api.jobs()).create(settled, settled.seconds, tenant=tenant)
+    made, new = await create_watch(request, api, tenant, asked)
     return answered(made, 201 if new else 200)
 
 

@@ -67,7 +67,7 @@ def ask(
     """Answer a question from the index, with verified quotes, or refuse.
 
     With PATH, the files are indexed first; the next question to the same files is answered at once. With --live, literature
-    is fetched for the question and indexed first; fetching is free of charge.
+    is fetched for the question and indexed first, free of charge, and the answer is made from it alone.
 
     A stack that runs here with the same settings answers as a job, much sooner; see --local. With --base-url, this process
     answers.
@@ -87,9 +87,11 @@ def ask(
         settings = settings.reached_at(request.model, base_url)
         check_awaited(request.tier)
         unread: tuple[str, ...] = ()
-        if live.live and (paths or index is not None):
+        if live.asked and (paths or index is not None):
             raise typer.BadParameter("--live excludes PATH and --index")
-        fetch = live.fetched(request.query.text, settings, quiet=form is not Format.TEXT)
+        fetch = live.fetched(
+            request.query.text, settings, policy=request.policy, quiet=form is not Format.TEXT
+        )
         if fetch is not None:
             paths = [live.files(settings, fetch)]
         if paths:

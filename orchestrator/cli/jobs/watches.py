@@ -9,6 +9,7 @@ from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json
 from orchestrator.cli.jobs.store import with_store
+from orchestrator.cli.live.options import LiveOptions
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import QuestionOptions
 from orchestrator.settings import load_settings
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, inspect, pause, resume and end watches.")
 
-_FACTS = "watch, state, every, next check, last check, last change, asked, job, error"
+_FACTS = "watch, state, every, next check, last check, last change, asked, fetch, job, error"
 WatchArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the watch.")]
 
 
@@ -31,7 +32,7 @@ class WatchOptions(QuestionOptions):
     names = tuple(
         name
         for name in WatchRequest.model_fields
-        if name not in {"question", *WatchRequest.without}
+        if name not in {"question", "live", *WatchRequest.without}
     )
 
     def fields(self, question: str) -> dict[str, Any]:
@@ -48,17 +49,24 @@ def watch(
     ],
     *,
     tenant: TenantOption = None,
+    live: LiveOptions,
     options: WatchOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask a question now, and again when its evidence in the index has changed; tell only of changes."""
+    """Ask a question now, and again when its evidence in the index has changed; tell only of changes.
+
+    With --live, literature is fetched into the index before each check; it needs `posology up --uploads`.
+    """
     from orchestrator.watches.store import WatchStore
 
     with errors(as_json=as_json):
-        request = WatchRequest.parse(options.fields(question)).settled(load_settings())
+        fields = {**options.fields(question), "live": live.fields()}
+        request = WatchRequest.parse(fields).settled(load_settings())
 
         async def work(store: Any, tenant: str) -> WatchOutput:
-            made, _ = await WatchStore(store).create(request, request.seconds, tenant=tenant)
+            made, _ = await WatchStore(store).create(
+                request, request.seconds, tenant=tenant, live=request.live
+            )
             return made
 
         made = with_store(tenant, work)

@@ -49,7 +49,7 @@ class FetchOptions(Group):
         """Return the fetch.
 
         Args:
-            what: one of the fields ``question``, ``query``, ``pmids`` and ``trials`` of a request, and ``links``.
+            what: one of the fields ``question``, ``query``, ``pmids`` and ``trials`` of a request, ``links`` and ``wider``.
 
         Raises:
             InvalidQuery: a field is invalid.
@@ -63,13 +63,13 @@ class FetchOptions(Group):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveOptions(Group):
-    """Whether a question's literature is fetched first."""
+    """Whether literature is fetched for a question first."""
 
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="Fetch literature for the question from --service, and answer from it alone. Default: false.",
+            help="Fetch literature for the question from --service first. Default: false.",
         ),
     ] = False
     query: Annotated[
@@ -81,20 +81,45 @@ class LiveOptions(Group):
     ] = None
     fetch: FetchOptions
 
-    def fetched(self, question: str, settings: Settings, *, quiet: bool) -> FetchOutput | None:
+    @property
+    def asked(self) -> bool:
+        """Whether literature is to be fetched.
+
+        Raises:
+            BadParameter: it is not, and another option says what.
+        """
+        if not self.live and (self.query is not None or self.fetch != FetchOptions()):
+            raise typer.BadParameter("--query, --service, --max and --full-text need --live")
+        return self.live
+
+    def fields(self) -> dict[str, object] | None:
+        """Return the options as a request of literature; ``None``: none is asked for."""
+        if not self.asked:
+            return None
+        given = self.fetch
+        return {
+            "query": self.query, "service": given.service, "max_records": given.most, "full_text": given.full_text,
+        }  # fmt: skip
+
+    def fetched(
+        self, question: str, settings: Settings, *, policy: str | None, quiet: bool
+    ) -> FetchOutput | None:
         """Fetch, and show the query and the progress; ``None``: not asked for. Blocking.
+
+        Wider queries are sent, too, where the policy may search a second time.
 
         Raises:
             InvalidQuery: the question has no word.
             FetchFailed: the service gave no usable reply.
             InputError: nothing was found.
         """
-        if not self.live:
-            if self.query is not None or self.fetch != FetchOptions():
-                raise typer.BadParameter("--query, --service, --max and --full-text need --live")
+        if not self.asked:
             return None
+        from policies.specs import searches_again
+
         what = {"question": question} if self.query is None else {"query": self.query}
-        return run_fetch(settings, self.fetch.asked(**what), quiet=quiet)
+        asked = self.fetch.asked(**what, wider=searches_again(policy))
+        return run_fetch(settings, asked, quiet=quiet)
 
     @staticmethod
     def files(settings: Settings, found: FetchOutput) -> Path:
@@ -123,7 +148,7 @@ def run_fetch(settings: Settings, asked: Asked, *, quiet: bool) -> FetchOutput:
     say(f"{asked.service}: {_what(asked)}")
 
     def told(journal: Journal) -> None:
-        wanted = min(journal.begun.found, asked.limit)
+        wanted = min(journal.found, asked.limit)
         more = f", {len(journal.texts)} full texts to look for" if journal.texts else ""
         say(f"fetched {journal.records:,} of {wanted:,} records{more}")
 

@@ -9,9 +9,12 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from orchestrator.question.request import JobRequest
 from orchestrator.question.sent import Sent, Text
+from policies.specs import searches_again
 from posology.corpus.live.forms import MAX_RECORDS, Asked, Links, ServiceName
 from posology.corpus.live.question import queries
+from posology.errors import InvalidQuery
 from posology.query import MAX_QUESTION, make_query
 
 #: name of an upload that is a fetch to make; no uploaded file may have it, because no format has its suffix
@@ -56,6 +59,8 @@ class FetchRequest(Sent):
     full_text: bool = False
     """Whether to look for the full text of each article, too: in PubMed Central, then Europe PMC, then by Unpaywall.
     Default: false."""
+    wider: bool = False
+    """Whether wider queries of the question, with terms dropped, are sent until max_records are there. Default: false."""
 
     @model_validator(mode="after")
     def _one(self) -> FetchRequest:
@@ -93,7 +98,36 @@ class FetchRequest(Sent):
             question=question,
             limit=self.max_records,
             full_text=self.full_text,
+            wider=self.wider and len(tried) > 1,
         )
+
+
+class LiveRequest(Sent):
+    """Literature that is fetched for a question."""
+
+    query: Annotated[Text, Field(max_length=MAX_QUESTION), AfterValidator(_no_blank)] | None = None
+    """Query in the language of the service. Default: made of the question by a rule."""
+    service: ServiceName = "pubmed"
+    """Service: pubmed, europepmc or clinicaltrials. Default: pubmed."""
+    max_records: int = Field(default=RECORDS, ge=1, le=MAX_RECORDS)
+    """Maximum number of records, at most POSOLOGY_FETCH_RECORDS. Default: 100."""
+    full_text: bool = False
+    """Whether to look for free full texts, too. Default: false."""
+
+    def of(self, asked: JobRequest) -> FetchRequest:
+        """Return the fetch for a question, with wider queries where its policy may search a second time.
+
+        Raises:
+            InvalidQuery: the question is for a collection, or the service has no full texts.
+        """
+        if asked.collection is not None:
+            raise InvalidQuery(
+                "literature is fetched into the default index: omit collection, or live",
+                field="collection",
+            )
+        what = {"question": asked.question} if self.query is None else {"query": self.query}
+        more = {name: getattr(self, name) for name in ("service", "max_records", "full_text")}
+        return FetchRequest.parse({**what, **more, "wider": searches_again(asked.policy)})
 
 
 def fetch_id(asked: Asked, now: datetime) -> str:

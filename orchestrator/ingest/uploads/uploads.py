@@ -30,6 +30,7 @@ INGESTS = of_tenants(KIND)
 MAX_ENDED = 1_000
 #: maximum files of a tenant that wait
 MAX_FILES = 1_000
+MIB = 1024 * 1024
 #: the state of a record follows that of its item
 _STATES = {WAITING: IngestState.WAITING, HELD: IngestState.RUNNING}
 

@@ -7,7 +7,8 @@ if old == 'ended' or old == ARGV[3] then return old end
 redis.call('HSET', name, 'state', ARGV[3])
 redis.call('HINCRBY', name, 'step', 1)
 if ARGV[3] == 'active' then
-  redis.call('ZADD', due, redis.call('HEXISTS', name, 'job') == 1 and now or redis.call('HGET', name, 'next'), ARGV[2])
+  local begun = redis.call('HEXISTS', name, 'job') + redis.call('HEXISTS', name, 'fetch') > 0
+  redis.call('ZADD', due, begun and now or redis.call('HGET', name, 'next'), ARGV[2])
   return old
 end
 redis.call('ZREM', due, ARGV[2])

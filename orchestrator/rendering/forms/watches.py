@@ -21,6 +21,7 @@ WATCHES: tuple[Column[WatchSummary], ...] = (
     Column("last check", lambda one: one.checked, Kind.TIME),
     Column("last change", lambda one: one.changed, Kind.TIME),
     Column("asked", lambda one: one.asked, Kind.NUMBER),
+    Column("fetch", lambda one: one.fetch),
     Column("job", lambda one: one.job and job_cell(one.job)),
     Column("error", lambda one: one.error and Cell(text=one.error, tone=Tone.BAD), Kind.WIDE),
 )
@@ -52,8 +53,14 @@ CHANGES: tuple[Column[WatchChange], ...] = (
 
 
 def last(watch: WatchOutput) -> list[tuple[str, str]]:
-    """Return the last answer as facts; empty: there is none yet."""
+    """Return as facts what is fetched before each check, and the last answer; empty: nothing is, and there is none yet."""
+    told = []
+    if (live := watch.live) is not None:
+        query = live["query"] or "the question's words"
+        told = [
+            ("literature", f"{live['service']}: {query}, at most {live['max_records']:,} records")
+        ]
     if (found := watch.answer) is None:
-        return []
+        return told
     outcome = f"{found.status}{f', {found.choice}' if found.choice else ''} ({found.index})"
-    return [("last answer", outcome), ("text", found.answer or found.refusal or "")]
+    return [*told, ("last answer", outcome), ("text", found.answer or found.refusal or "")]

@@ -75,9 +75,9 @@ _CREATE = (
     "CREATE TABLE posology_ledger.entries ({columns}, PRIMARY KEY (tenant, ms, seq))",
     "CREATE INDEX ON posology_ledger.entries (tenant, attempt_id, ms, seq)",
     "CREATE INDEX ON posology_ledger.entries (day, tenant)",
-    # the last entry of each attempt
-    """CREATE VIEW posology_ledger.attempts AS SELECT {names} FROM (SELECT DISTINCT ON (tenant, attempt_id) *
-    FROM posology_ledger.entries ORDER BY tenant, attempt_id, ms DESC, seq DESC) AS entry""",
+    # the last entry of each attempt; all of its entries have its day, so that a question about days reads no other entries
+    """CREATE VIEW posology_ledger.attempts AS SELECT {names} FROM (SELECT DISTINCT ON (day, tenant, attempt_id) *
+    FROM posology_ledger.entries ORDER BY day, tenant, attempt_id, ms DESC, seq DESC) AS entry""",
     "INSERT INTO posology_ledger.layout VALUES ({version})",
 )
 _COLUMNS_THERE = """

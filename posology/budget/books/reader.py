@@ -97,7 +97,7 @@ class Page:
 class Look:
     """Values of some keys, and the end of the ledger, at one instant."""
 
-    #: id of the last entry; :data:`START`: none
+    #: id of the last entry, which may be archived; :data:`START`: none
     last: str
     #: as in :class:`Page`
     archived: str
@@ -191,7 +191,8 @@ class Reader:
             StoreUnavailable: Redis is unreachable.
         """
         last, archived, mended, found = await self._run("look", self._prefix, json.dumps(commands))
-        return Look(last=last or START, archived=archived or START, mended=mended, found=found)
+        archived = archived or START
+        return Look(last=last or archived, archived=archived, mended=mended, found=found)
 
 
 def busy(tenant: str) -> LedgerBusy:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from posology.budget.books.archive.moving import read
+from posology.budget.books.archive.moving import described, read
 from posology.budget.books.reader import START, Reader, order
 from posology.budget.ledger.base import dollars
 from posology.budget.reconcile.report import Measure, Number
@@ -154,23 +154,26 @@ async def attempts(
         notes: gets a line where entries of the time are in the archive and no file was given.
 
     Raises:
-        BadFile: a file cannot be read, or is none of an archive.
+        BadFile: a file cannot be read, or is none of an archive, by its name or its content.
         StoreUnavailable: Redis is out of reach.
     """
     tenant, states = reader.tenant, Latest(reader.tenant)
     after = START if since is None else f"{max(0, int((since - SKEW) * 1000))}-0"
     moved = (await reader.page(after)).archived
-    own = sorted(path for path in files if path.name.startswith(f"{tenant}."))
-    if moved != START and order(moved) > order(after) and not own:
+    own = [file for path in files if (file := described(path, tenant))]
+    if order(moved) > order(after) and not own:
         day = datetime.fromtimestamp(order(moved)[0] / 1000, UTC)
         notes.append(
             f"entries of {tenant} up to {day:%Y-%m-%d %H:%M} are in the archive: give its files "
             "with --archive"
         )
-    for path in own:
-        for entry in read(path):
+    for file in sorted(own, key=lambda file: order(file.first)):
+        if order(file.last) <= order(after):
+            continue
+        for entry in read(file.path):
             # what an interrupted run has not taken out yet is in the ledger, too
-            if order(entry.place) <= order(moved) and (state := states(entry.fields)):
+            wanted = order(after) < order(entry.place) <= order(moved)
+            if wanted and (state := states(entry.fields)):
                 yield state
     async for entry in reader.entries(after):
         if state := states(entry.fields):

@@ -26,7 +26,8 @@ from pydantic import ValidationError
 
 from posology.corpus.files import read
 from posology.corpus.items import Record
-from posology.corpus.live.forms import Asked, Journal, Service, Wanted
+from posology.corpus.live.forms import Asked, Begun, Journal, Service, Wanted
+from posology.corpus.live.question import ENOUGH
 from posology.corpus.live.texts import Search, TextPlace
 from posology.errors import FetchFailed
 from posology.published.ingests import FetchedFile, FetchOutput, MissingText
@@ -86,9 +87,10 @@ async def fetch(
             journal = Journal(asked=asked, started=started, begun=kept, state=begun.state)
             write(folder / _JOURNAL, journal.model_dump_json())
         told(journal)
-        while journal.state is not None:
+        while journal.state is not None and not journal.wider:
             journal = await _next_page(journal, service, folder)
             told(journal)
+        journal = await _widened(journal, service, folder, told)
         if journal.texts is None:
             journal = await to_thread.run_sync(_with_texts, journal, folder)
         search = Search(places, needed=_OWN_PLACE.get(asked.service))
@@ -114,6 +116,51 @@ async def _next_page(journal: Journal, service: Service, folder: Path) -> Journa
             "missing": (*journal.missing, *page.missing),
         }
     )
+    write(folder / _JOURNAL, following.model_dump_json())
+    return following
+
+
+async def _widened(
+    journal: Journal, service: Service, folder: Path, told: Callable[[Journal], None]
+) -> Journal:
+    """Return the journal after the wider queries of the question, each without what the one before it finds.
+
+    A service that fails here takes nothing away: its failure is a remark.
+    """
+    asked, begun = journal.asked, journal.begun
+    # of one that finds fewer, all wider ones were tried, and find no more
+    if not (asked.wider and begun.found >= ENOUGH and begun.query in asked.queries):
+        return journal
+    queries = asked.queries[asked.queries.index(begun.query) :]
+    try:
+        while True:
+            while journal.state is not None:
+                journal = await _next_page(journal, service, folder)
+                told(journal)
+            number, left = len(journal.wider), asked.limit - journal.records
+            if number + 1 >= len(queries) or left <= 0 or _stopped(journal):
+                return journal
+            query = f"({queries[number + 1]}) NOT ({queries[number]})"
+            more = await service.begin(
+                asked.model_copy(update={"queries": (query,), "limit": left})
+            )
+            noted = (
+                f"`{query}` finds {more.found or 'nothing'}.",
+                *(more.notes if more.found else ()),
+            )
+            journal = _with_wider(journal, folder, more.model_copy(update={"notes": noted}))
+    except FetchFailed as error:
+        failed = Begun(query=None, found=0, notes=(f"A wider query failed: {error}",), state=None)
+        return _with_wider(journal, folder, failed)
+
+
+def _stopped(journal: Journal) -> bool:
+    return bool(journal.wider) and journal.wider[-1].query is None
+
+
+def _with_wider(journal: Journal, folder: Path, more: Begun) -> Journal:
+    kept = (*journal.wider, more.model_copy(update={"state": None}))
+    following = journal.model_copy(update={"wider": kept, "state": more.state})
     write(folder / _JOURNAL, following.model_dump_json())
     return following
 
@@ -175,10 +222,11 @@ def _provenance(journal: Journal, service: Service, name: str, ended: datetime) 
         url=service.url,
         question=asked.question,
         query=begun.query,
+        wider=tuple(one.query for one in journal.wider if one.query is not None),
         translation=begun.translation,
         started=journal.started,
         ended=ended,
-        found=begun.found,
+        found=journal.found,
         limit=asked.limit,
         records=journal.records,
         full_texts=sum(journal.full_texts.values()),
@@ -186,7 +234,7 @@ def _provenance(journal: Journal, service: Service, name: str, ended: datetime) 
         without_text=journal.without,
         texts_missing=journal.told,
         missing=journal.missing[:_LISTED],
-        notes=begun.notes,
+        notes=(*begun.notes, *(note for one in journal.wider for note in one.notes)),
         files=journal.files,
         sha256=hashlib.sha256("".join(f"{f.sha256}\n" for f in journal.files).encode()).hexdigest(),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from posology.published.ingests import FetchedFile, MissingText
 
@@ -39,6 +39,9 @@ class Asked(_Form):
     limit: int
     #: whether the full text of open articles is fetched, too
     full_text: bool = False
+    #: whether the queries after the one that was taken fill up the limit; left out where they do not, so that a fetch of an
+    #: older version is the same fetch
+    wider: bool = Field(default=False, exclude_if=lambda wider: not wider)
 
 
 class PubMedState(_Form):
@@ -157,6 +160,8 @@ class Journal(_Form):
     started: datetime
     begun: Begun
     state: State | None
+    #: replies to the wider queries that were asked after it; the last without a query: it failed
+    wider: tuple[Begun, ...] = ()
     files: tuple[FetchedFile, ...] = ()
     records: int = 0
     #: number of full texts by the place that sent them
@@ -168,3 +173,8 @@ class Journal(_Form):
     without: int = 0
     told: tuple[MissingText, ...] = ()
     ended: datetime | None = None
+
+    @property
+    def found(self) -> int:
+        """Number of records that match in the service; a wider query leaves out those of the one before."""
+        return self.begun.found + sum(one.found for one in self.wider)

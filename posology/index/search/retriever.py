@@ -190,7 +190,7 @@ class Retriever:
         """Return a retrieval with up to k passages more, the next of the fused ranking of the same question.
 
         No other ranking has more of what the first passages of the fused one miss, and for those of the one by meaning
-        it has most (decision 71).
+        it has most (``python -m evals.policy.search``).
 
         Args:
             before: the first retrieval.

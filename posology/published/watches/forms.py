@@ -86,6 +86,8 @@ class WatchSummary(Published):
     """Time of the last change; null: none yet."""
     asked: int
     """Number of attempts to ask the question that have ended, with an answer or with an error."""
+    fetch: str | None = None
+    """Id of the ingest that fetches its literature now; null: none does."""
     job: str | None
     """Id of the job that asks the question now; null: none does."""
     error: str | None
@@ -97,6 +99,8 @@ class WatchOutput(WatchSummary):
 
     request: dict[str, Any]
     """The request of its jobs, with every default filled in."""
+    live: dict[str, Any] | None = None
+    """Literature that is fetched before each check: service, query, maximum records; null: none is."""
     answer: WatchAnswer | None
     """The last answer; null: none yet."""
     changes: tuple[WatchChange, ...]

@@ -219,8 +219,14 @@ class LiteratureStub:
             return [one.pmid for one in self._articles.values() if set(cited) & set(one.cites)]
         if ids := re.findall(r"EXT_ID:(\d+)", query):
             return [one for one in ids if one in self._articles]
+        query, _, without = query.partition(" NOT ")
         words = [w for w in map(str.lower, _WORDS.findall(query)) if w not in _OPERATORS]
-        return [one.pmid for one in self._articles.values() if words and one.matches(words)]
+        left_out = set(self._found(without)) if without else set()
+        return [
+            one.pmid
+            for one in self._articles.values()
+            if words and one.matches(words) and one.pmid not in left_out
+        ]
 
     def _esearch(self, form: Mapping[str, str]) -> Reply:
         ids = self._found(form.get("term", ""))

@@ -116,6 +116,14 @@ async def test_what_is_stored_is_what_redis_holds_until_it_is_forgotten(bench: B
     assert not await bench.redis.exists(bench.key("stored"))
 
 
+async def test_the_events_of_a_waiting_job_take_what_they_hold(bench: Bench) -> None:
+    job = await bench.submit()
+    # and not the 4 kB that Redis reserves for the beginning of a stream
+    held = await bench.redis.memory_usage(bench.key(f"job:{job}:events"), samples=0)
+    assert held is not None
+    assert held < 2_000
+
+
 async def test_a_retried_job_is_weighed_again(bench: Bench) -> None:
     job = await bench.submit()
     before = await stored(bench)

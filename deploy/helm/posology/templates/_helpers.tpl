@@ -128,7 +128,7 @@ spec:
             {{- if $root.Values.data }}
             - {name: data, mountPath: /data, readOnly: true}
             {{- end }}
-            {{- if and $root.Values.uploads.claim (has .component (list "api" "ingest-uploads")) }}
+            {{- if and $root.Values.uploads.claim (has .component (list "api" "worker-jobs" "ingest-uploads")) }}
             - {name: uploads, mountPath: /uploads}
             {{- end }}
       volumes:
@@ -142,7 +142,7 @@ spec:
         {{- with $root.Values.data }}
         - {{ merge (dict "name" "data") . | toJson }}
         {{- end }}
-        {{- if and $root.Values.uploads.claim (has .component (list "api" "ingest-uploads")) }}
+        {{- if and $root.Values.uploads.claim (has .component (list "api" "worker-jobs" "ingest-uploads")) }}
         - {name: uploads, persistentVolumeClaim: {claimName: {{ $root.Values.uploads.claim }}}}
         {{- end }}
       {{- with $root.Values.nodeSelector }}

@@ -47,13 +47,24 @@ class ArchiveFile:
     last: str
 
 
+def described(path: Path, tenant: str) -> ArchiveFile | None:
+    """Return a file of an archive; ``None``: it is another tenant's.
+
+    Raises:
+        BadFile: its name is none of an archive's files.
+    """
+    named = _NAME.fullmatch(path.name)
+    if named is None:
+        raise BadFile("its name is not TENANT.FIRST.LAST.jsonl, as an archive's", path=str(path))
+    if named["tenant"] != tenant:
+        return None
+    return ArchiveFile(path=path, first=named["first"], last=named["last"])
+
+
 def archived_files(folder: Path, tenant: str) -> list[ArchiveFile]:
     """Return the files of a tenant in a folder, in the order of the ledger."""
-    found = [
-        ArchiveFile(path=path, first=named["first"], last=named["last"])
-        for path in folder.glob("*.jsonl")
-        if (named := _NAME.fullmatch(path.name)) and named["tenant"] == tenant
-    ]
+    names = (path for path in folder.glob("*.jsonl") if _NAME.fullmatch(path.name))
+    found = [file for path in names if (file := described(path, tenant))]
     return sorted(found, key=lambda file: order(file.first))
 
 

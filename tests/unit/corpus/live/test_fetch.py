@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -401,6 +401,73 @@ async def test_the_query_that_finds_most_is_taken(
     assert len(found.files) == min(1, records)
     assert taken in (None, found.query)
     assert set(notes) <= set(found.notes)
+
+
+def _wider(name: str, *, limit: int = 100) -> Asked:
+    tried = ("stubazole AND pressure AND adults", "stubazole AND adults", "stubazole AND study")
+    return _asked(name, *tried, limit=limit).model_copy(update={"wider": True})
+
+
+#: eleven that the first query finds, three that only the second does, and two that only the third does
+_SPREAD = tuple(
+    replace(one, abstract=f"In this study, stubazole lowered {words}.")
+    for one, words in zip(
+        many(16),
+        11 * ["pressure in adults"] + 3 * ["weight in adults"] + 2 * ["weight"],
+        strict=True,
+    )
+)
+
+
+@pytest.mark.parametrize(("limit", "records", "asked"), [(100, 16, 2), (13, 13, 1), (11, 11, 0)])
+async def test_wider_queries_fill_up_the_limit(
+    fetches: Fetches, limit: int, records: int, asked: int
+) -> None:
+    stub = fetches.stub(_SPREAD)
+    made = await fetches(stub, _wider(fetches.name, limit=limit))
+    assert made.query == "stubazole AND pressure AND adults"
+    assert (
+        made.wider
+        == (
+            "(stubazole AND adults) NOT (stubazole AND pressure AND adults)",
+            "(stubazole AND study) NOT (stubazole AND adults)",
+        )[:asked]
+    )
+    assert (made.records, len(fetches.passages())) == (records, records)
+    assert made.found == (11, 14, 16)[asked]
+    assert len(made.notes) == asked
+    assert (" and 2 wider queries on " in made.sentence) == (asked == 2)
+
+
+async def test_a_wider_query_that_fails_is_a_remark(fetches: Fetches) -> None:
+    def reached(_: str, form: Mapping[str, str]) -> None:
+        if " NOT " in form.get("term", form.get("query", "")):
+            stub._faults[len(stub.seen) + 1] = "500"
+
+    stub = fetches.stub(_SPREAD, reached=reached)
+    made = await fetches(stub, _wider(fetches.name))
+    assert (made.records, made.found, made.wider) == (11, 11, ())
+    (note,) = made.notes
+    assert note.startswith("A wider query failed: ")
+    assert fetched(fetches.folder / "f") == made
+
+
+async def test_an_interrupted_wider_query_resumes(fetches: Fetches) -> None:
+    stub, killed = fetches.stub(_SPREAD), False
+
+    def told(journal: Journal) -> None:
+        nonlocal killed
+        if len(journal.wider) == 1 and not killed:
+            killed = True
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await fetches(stub, _wider(fetches.name), told=told)
+    made = await fetches(stub, _wider(fetches.name))
+    assert (made.records, len(made.wider)) == (16, 2)
+    searched = [one for one in stub.seen if one.status == 200 and "efetch" not in one.path]
+    queries_sent = [one for one in searched if one.form.get("resultType") != "core"]
+    assert len(queries_sent) == 3
 
 
 async def test_a_retraction_gives_notice(pubmed: Fetches) -> None:

@@ -1,0 +1,1 @@
+"""What one Redis carries: queued jobs, entries of ledgers, processes and tenants at rest."""
