@@ -32,7 +32,9 @@ ASKERS = CALLERS | {"api"}
 LEASERS = CALLERS | {"worker-ingest"}
 BATCHERS = {"worker-jobs", "worker-calls"}
 API = {"api"}
-UPLOADS = {"api", "ingest-uploads"}
+#: services that let files and fetches wait, and with the one that ingests them
+OFFERERS = {"api", "worker-jobs"}
+UPLOADS = {*OFFERERS, "ingest-uploads"}
 FETCHERS = {"ingest-uploads"}
 LOGGERS = {"api", "ingest-uploads", "worker-jobs", "worker-calls", "worker-ingest"}
 #: settings of a container's own, or of no container, with the reason
@@ -105,8 +107,8 @@ WANTED: Mapping[str, set[str]] = {
     **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_CONSOLE_KEY", "POSOLOGY_CONSOLE_SECURE", "POSOLOGY_REPORTS",
                      "POSOLOGY_OIDC_ISSUER", "POSOLOGY_OIDC_CLIENT_ID", "POSOLOGY_OIDC_CLIENT_SECRET", "POSOLOGY_OIDC_AUDIENCE",
                      "POSOLOGY_OIDC_GROUPS", "POSOLOGY_OIDC_OPERATORS", "POSOLOGY_OIDC_CLAIM",
-                     "POSOLOGY_OPEN_UPLOADS",
-                     "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB", "POSOLOGY_TABLES_MIB", "POSOLOGY_FETCH_RECORDS", "POSOLOGY_FETCHES_PER_HOUR"), API),
+                     "POSOLOGY_UPLOAD_MIB", "POSOLOGY_TABLES_MIB"), API),
+    **dict.fromkeys(("POSOLOGY_OPEN_UPLOADS", "POSOLOGY_UPLOADS_MIB", "POSOLOGY_FETCH_RECORDS", "POSOLOGY_FETCHES_PER_HOUR"), OFFERERS),
     "POSOLOGY_WEBHOOK_NETWORKS": {"api", *BATCHERS},
     **dict.fromkeys(("POSOLOGY_UPLOAD_UNPACKED_MIB", "POSOLOGY_UPLOAD_RECORDS", "POSOLOGY_UPLOAD_SECONDS",
                      "NCBI_API_KEY", "POSOLOGY_EMAIL", "POSOLOGY_EUTILS_URL", "POSOLOGY_EUROPEPMC_URL",
