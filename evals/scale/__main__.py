@@ -27,6 +27,7 @@ from evals.scale.corpus import Corpus
 from evals.scale.likeness import compare
 from evals.scale.reader import FILTERED, TIMED, WARM
 from evals.scale.report import FIGURES, measured, report, table
+from posology.durable import replace_file
 from training.gold import WORK
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -54,9 +55,7 @@ def _one(arguments: argparse.Namespace, rows: int) -> None:
 
 
 def _write(path: Path, value: object) -> None:
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
-    part.replace(path)
+    replace_file(path, json.dumps(value, indent=1, sort_keys=True).encode())
 
 
 def main() -> None:

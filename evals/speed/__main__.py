@@ -25,10 +25,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from posology.durable import replace_file
 from posology.hub import published
 from training.gold import WORK
 
@@ -278,32 +280,27 @@ ALONE: Sequence[tuple[str, str, str, str, int]] = (
 )
 
 
+def _figures(bench: _Bench, sides: Mapping[str, Path]) -> list[tuple[str, str, Callable[[], Turn]]]:
+    """Return what a turn measures: name, side, and how; peers run once a turn."""
+    found = [
+        (name, side, partial(figure, bench, checkout))
+        for name, figure in FIGURES.items()
+        for side, checkout in sides.items()
+    ]
+    if bench.given.peer_python:
+        found.append(("ingest", _LANGCHAIN, partial(_langchain, bench)))
+    return [*found, ("peers", "now", partial(_peers, bench, HERE))]
+
+
 def _measure(bench: _Bench, sides: Mapping[str, Path], kept: dict[str, Any], file: Path) -> None:
-    given = bench.given
+    given, figures = bench.given, _figures(bench, sides)
     for turn in range(given.turns):
-        for name, figure in FIGURES.items():
-            for side, checkout in sides.items():
-                known = kept.setdefault(name, {}).setdefault(side, [])
-                if len(known) <= turn and (not given.only or name in given.only):
-                    known.append(figure(bench, checkout))
-                    print(f"turn {turn + 1}: {name}, {side}: {known[-1]}", file=sys.stderr)
-                    _write(file, kept)
-        others: list[tuple[str, str, Callable[[], Turn]]] = [
-            ("peers", "now", lambda: _peers(bench, HERE))
-        ]
-        if given.peer_python:
-            others.append(("ingest", _LANGCHAIN, lambda: _langchain(bench)))
-        for name, side, figures in others:
+        for name, side, figure in figures:
             known = kept.setdefault(name, {}).setdefault(side, [])
             if len(known) <= turn and (not given.only or name in given.only):
-                known.append(figures())
-                _write(file, kept)
-
-
-def _write(file: Path, kept: dict[str, Any]) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")
-    part.replace(file)
+                known.append(figure())
+                print(f"turn {turn + 1}: {name}, {side}: {known[-1]}", file=sys.stderr)
+                replace_file(file, json.dumps(kept, indent=1, sort_keys=True).encode())
 
 
 def table(kept: Mapping[str, Any], sides: Sequence[str]) -> str:
@@ -316,25 +313,26 @@ def table(kept: Mapping[str, Any], sides: Sequence[str]) -> str:
             row = own if side == "now" else f"{own}, {side}"
             both = [t["clean"] for t in turns if row in t["clean"] and peer in t["clean"]]
             ratios = [figure(clean[row][0]) / figure(clean[peer][0]) for clean in both]
-            cells.append(f"{median(ratios):.2f}" if ratios else "–")
+            cells.append(_median(ratios))
         rows.append([name, aim, *cells])
+    ingested = kept.get("ingest", {})
     for name, aim, part in INGEST:
-        cells = []
-        for side in sides:
-            turns_of = zip(
-                kept.get("ingest", {}).get(side, []),
-                kept.get("ingest", {}).get(_LANGCHAIN, []),
-                strict=False,
-            )
-            ratios = [own[part] / chain["per_cpu_s"] for own, chain in turns_of if part in own]
-            cells.append(f"{median(ratios):.2f}" if ratios else "–")
+        pairs = [
+            zip(ingested.get(side, []), ingested.get(_LANGCHAIN, []), strict=False)
+            for side in sides
+        ]
+        cells = [_median([own[part] / chain["per_cpu_s"] for own, chain in some]) for some in pairs]
         rows.append([name, aim, *cells])
     for name, aim, group, part, digits in ALONE:
         known = [[turn[part] for turn in kept.get(group, {}).get(side, [])] for side in sides]
-        rows.append([name, aim, *(f"{median(v):,.{digits}f}" if v else "–" for v in known)])
+        rows.append([name, aim, *(_median(values, digits) for values in known)])
     skipped = {name: why for turn in turns for name, why in turn["skipped"].items()}
     notes = [f"\nSkipped: {name}: {why}" for name, why in skipped.items()]
     return "\n".join([*(f"| {' | '.join(row)} |" for row in rows), *notes])
+
+
+def _median(values: Sequence[float], digits: int = 2) -> str:
+    return f"{median(values):,.{digits}f}" if values else "–"
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import anyio
 
 from evals.load.volume import archived, queued
 from evals.speed.rest import resting
+from posology.durable import replace_file
 from training.gold import WORK
 
 #: title of a row, and how its cell is made of the figures of a size
@@ -112,7 +113,7 @@ def main(words: Sequence[str] | None = None) -> None:
         known = kept.setdefault(kind, {})
         if str(name) not in known:
             known[str(name)] = measure()
-            file.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+            replace_file(file, json.dumps(kept, indent=1).encode())
             print(f"{kind} {name:,}: {known[str(name)]}", flush=True)
 
     for kind in ("queued", "archived", "rest"):

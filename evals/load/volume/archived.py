@@ -16,10 +16,9 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from evals.load.volume.queued import LARGEST, shares
+from evals.load.volume.queued import LARGEST, cost, shares
 from evals.money.bulk import entries_of, fill_ledger
 from evals.money.ledger import a_redis, pair
-from evals.speed.counting import count
 from orchestrator.spending import spend_output
 from posology.budget.books.archive.inspection import Inspector
 from posology.budget.books.archive.moving import Archive, archived_files
@@ -149,12 +148,7 @@ async def _figures(bench: _Bench) -> dict[str, Any]:
         "redis_bytes": int((await redis.info("memory"))["used_memory"]),
     }
     for name, operation in operations.items():
-        spent = await count(redis, operation)
-        found[name] = {
-            "commands": spent.commands,
-            "redis_us": 1000 * spent.milliseconds,
-            "ms": 1000 * spent.seconds,
-        }
+        found[name] = await cost(redis, 1, operation)
     return found
 
 
