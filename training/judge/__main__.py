@@ -1,22 +1,28 @@
 """Makes the packaged judge of support.
 
-``python -m training.judge [--data DIR] [--work DIR] [--without SET ...] [--write]``. An interrupted training goes on. About an
-hour on two cores.
+``python -m training.judge [--teacher DIR] [--data DIR] [--work DIR] [--without SET ...] [--write]``. An interrupted training goes
+on. About an hour on two cores, with a teacher three.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from posology.index.embedders.packaged import words as word_vectors
 from posology.reading.crossencoder import MODELS
 from posology.reading.judge import FILE, Judge
 from training.gold import DATA, WORK
-from training.judge.cases import lessons
+from training.judge.cases import GENERAL, Lesson, lessons
 from training.judge.packaging import packaged
+from training.judge.teacher import RECIPE, Teacher
 from training.judge.training import Recipe, aside, make, measures, read, stages, train
+from training.judge.unlabelled import unlabelled
+from training.kept import Kept
+from training.reader.model import batch
 
 #: sets that the judge is calibrated on
 CALIBRATING = ("claims", "scifact", "healthver", "questions")
@@ -32,6 +38,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--work", type=Path, default=WORK / "judge")
     parser.add_argument(
+        "--teacher",
+        type=Path,
+        metavar="DIR",
+        help="folder of all-mpnet-base-v2, which is trained first, and then judges what nobody did",
+    )
+    parser.add_argument(
         "--passes", type=int, default=Recipe().passes, help="over the written claims"
     )
     parser.add_argument(
@@ -46,16 +58,20 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     every = list(lessons(given.data))
     learned = [one for one in every if one.part == "train" and one.origin not in given.without]
+    sets = aside(every, "dev") | {
+        name: [one for one in every if one.origin == name and one.written] for name in given.without
+    }
+    if given.teacher is not None:
+        learned = _taught(given, learned, sets)
     if given.limit is not None:
         learned = learned[:: max(1, len(learned) // given.limit)]
     recipe, words = Recipe(passes=given.passes), word_vectors()
     model = make(recipe.seed)
     steps = sum(len(made) for _, made in stages(learned, recipe).values())
     print(f"{len(learned)} lessons, {steps} steps", flush=True)
-    train(model, learned, words, recipe, given.work)
-    sets = aside(every, "dev") | {
-        name: [one for one in every if one.origin == name and one.written] for name in given.without
-    }
+    train(
+        model, learned, lambda some: batch([read(one) for one in some], words), recipe, given.work
+    )
     calibrating = [one for name in CALIBRATING if name not in given.without for one in sets[name]]
     file = packaged(model, learned, calibrating, words, given.bits)
     (given.work / FILE).write_bytes(file)
@@ -65,6 +81,29 @@ def main() -> None:
         print(json.dumps({"set": name, **measures(some, found)}))
     if given.write:
         (MODELS / FILE).write_bytes(file)
+
+
+def _taught(
+    given: argparse.Namespace, learned: Sequence[Lesson], sets: Mapping[str, Sequence[Lesson]]
+) -> list[Lesson]:
+    """Train a teacher, print what it reaches on sets aside, and return the lessons with what it says of them, and more pairs."""
+    work = given.work / "teacher"
+    work.mkdir(exist_ok=True)
+    teacher = Teacher(given.teacher)
+    train(teacher.model, teacher.taught(learned), teacher.inputs, RECIPE, work)
+    kept = Kept(work / "judged.sqlite")
+    for name, some in sets.items():
+        found = measures(some, teacher.judge(some, kept))
+        print(json.dumps({"set": name, "by": "teacher", **found}), flush=True)
+    general = [one for one in learned if one.origin in GENERAL]
+    asked = [one for one in learned if one.origin not in GENERAL]
+    if "claims" not in given.without:
+        asked += unlabelled(given.data)
+    said = teacher.judge(asked, kept).tolist()
+    return [
+        *general,
+        *(replace(one, taught=(a, b, c)) for one, (a, b, c) in zip(asked, said, strict=True)),
+    ]
 
 
 if __name__ == "__main__":

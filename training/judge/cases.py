@@ -37,6 +37,8 @@ GENERAL = ("snli", "factcg", "covidfact")
 SUPPORTS, CONTRADICTS, SILENT = range(len(Stance))
 #: contradicted or silent: the set does not say which
 UNSUPPORTED = len(Stance)
+#: nobody has judged the pair
+UNKNOWN = len(Stance) + 1
 #: longest text behind a question, characters
 LONGEST = 900
 _SNLI = {"entailment": SUPPORTS, "contradiction": CONTRADICTS, "neutral": SILENT}
@@ -53,10 +55,12 @@ class Lesson:
     part: str
     claim: str
     text: str
-    #: place in :class:`~posology.types.Stance`, or :data:`UNSUPPORTED`
+    #: place in :class:`~posology.types.Stance`, :data:`UNSUPPORTED` or :data:`UNKNOWN`
     stance: int
     #: whether the pair was written, not made of one
     written: bool = True
+    #: probabilities of the stances by a teacher
+    taught: tuple[float, float, float] | None = None
 
 
 def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
@@ -99,7 +103,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _beside(
-    about: Mapping[str, str],
+    about: Mapping[str, Any],
     claim: str,
     sentences: Sequence[str],
     evidence: Sequence[int],

@@ -46,7 +46,7 @@ def packaged(
 
 def fitted(judge: Judge, dev: Sequence[Lesson]) -> Calibration:
     """Return the calibration of a judge by lessons set aside for it."""
-    known = [one for one in dev if one.stance != UNSUPPORTED]
+    known = [one for one in dev if one.stance < UNSUPPORTED]
     logits = judge.logits([read(one) for one in known])
     stances = np.array([one.stance for one in known])
     temperature, offsets = softmax(logits, stances, even([one.origin for one in known]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +19,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from posology.errors import InputError
-from posology.index.embedders.onnx.forward import WordVectors
 from posology.reading.pairs import Pair, claimed
 from training.judge.cases import (
     GENERAL,
     SUPPORTS,
+    UNKNOWN,
     UNSUPPORTED,
     Lesson,
 )
-from training.reader.model import batch, layers, read_pair
+from training.reader.model import layers, pair_vectors, read_pair
 from training.reader.training import rate, save
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: lessons of a step
 ROWS = 32
-#: learning rates of layers and head, at their highest
-RATE, HEAD_RATE = 2e-4, 1e-3
 #: lessons among which lengths are sorted
 SORTED = 640
 #: how much of the label is spread over the other stances
@@ -49,6 +47,9 @@ class Recipe:
 
     #: passes over the written claims
     passes: int = 3
+    #: learning rates of layers and head, at their highest
+    rate: float = 2e-4
+    head_rate: float = 1e-3
     seed: int = 0
     #: steps between two saved states
     save_every: int = 100
@@ -66,9 +67,13 @@ class JudgeModel(nn.Module):
 
     def forward(self, embeddings: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
         """Return logits of the stances, shape ``(rows, 3)``."""
-        _, seen = read_pair(self.encoder, embeddings, mask, segments)
-        found: Tensor = self.stances(torch.tanh(self.pooled(seen)))
+        hidden = self.read(embeddings, mask, segments)
+        found: Tensor = self.stances(torch.tanh(self.pooled(pair_vectors(hidden, mask, segments))))
         return found
+
+    def read(self, embeddings: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
+        """Return the vectors of tokens, shape ``(rows, width, dim)``."""
+        return read_pair(self.encoder, embeddings, mask, segments)
 
 
 def make(seed: int, config: Any = None) -> JudgeModel:
@@ -91,20 +96,27 @@ def read(one: Lesson) -> Pair:
     return claimed(one.claim, one.text)
 
 
-def loss(logits: Tensor, stances: Sequence[int]) -> Tensor:
-    """Return the mean loss; of what is only known not to be supported, that of its support."""
-    wanted = torch.tensor(stances)
-    known = wanted != UNSUPPORTED
-    total = logits.new_zeros(())
-    if known.any():
-        total = total + functional.cross_entropy(
-            logits[known], wanted[known], reduction="sum", label_smoothing=SMOOTHING
+def loss(logits: Tensor, learned: Sequence[Lesson]) -> Tensor:
+    """Return the mean loss.
+
+    Of what is only known not to be supported it is that of its support; of what a teacher judged, that of its probabilities, or
+    the mean of both.
+    """
+    wanted = torch.tensor([one.stance for one in learned])
+    total = logits.new_zeros(len(learned))
+    if (known := wanted < UNSUPPORTED).any():
+        total[known] = functional.cross_entropy(
+            logits[known], wanted[known], reduction="none", label_smoothing=SMOOTHING
         )
-    if (~known).any():
-        likely = functional.log_softmax(logits[~known], dim=1)
+    if (refuted := wanted == UNSUPPORTED).any():
+        likely = functional.log_softmax(logits[refuted], dim=1)
         others = [k for k in range(UNSUPPORTED) if k != SUPPORTS]
-        total = total - torch.logsumexp(likely[:, others], dim=1).sum()
-    return total / len(stances)
+        total[refuted] = -torch.logsumexp(likely[:, others], dim=1)
+    if (taught := torch.tensor([one.taught is not None for one in learned])).any():
+        said = torch.tensor([one.taught for one in learned if one.taught is not None])
+        soft = functional.cross_entropy(logits[taught], said, reduction="none")
+        total[taught] = torch.where(wanted[taught] == UNKNOWN, soft, (soft + total[taught]) / 2)
+    return total.mean()
 
 
 def stages(
@@ -144,27 +156,34 @@ def _length(one: Lesson) -> int:
 def train(
     model: JudgeModel,
     learned: Sequence[Lesson],
-    words: WordVectors | NDArray[np.float32],
+    inputs: Callable[[Sequence[Lesson]], tuple[Tensor, ...]],
     recipe: Recipe,
     folder: Path,
 ) -> None:
     """Train to the end, from the last saved states in ``folder``, one for each stage. Blocking.
 
+    Args:
+        model: untrained.
+        learned: its lessons.
+        inputs: what the model is given of lessons.
+        recipe: settings.
+        folder: of the states.
+
     Raises:
         InputError: a saved state is of another training.
     """
-    about = hashlib.sha256(f"{recipe.seed}".encode())
+    about = hashlib.sha256(repr((recipe.seed, recipe.rate, recipe.head_rate)).encode())
     for name, (some, steps) in stages(learned, recipe).items():
-        about.update(repr(([(one.claim, one.text, one.stance) for one in some], steps)).encode())
+        about.update(repr((some, steps)).encode())
         state = folder / f"{name}.pt"
-        _learn(model, some, steps, words, recipe, state, about=about.hexdigest()[:16])
+        _learn(model, some, steps, inputs, recipe, state, about=about.hexdigest()[:16])
 
 
 def _learn(
     model: JudgeModel,
     learned: Sequence[Lesson],
     steps: Sequence[Sequence[int]],
-    words: WordVectors | NDArray[np.float32],
+    inputs: Callable[[Sequence[Lesson]], tuple[Tensor, ...]],
     recipe: Recipe,
     state: Path,
     *,
@@ -174,7 +193,7 @@ def _learn(
     head = [*model.pooled.parameters(), *model.stances.parameters()]
     layers = [one for one in model.encoder.parameters() if one.requires_grad]
     optimizer = torch.optim.AdamW(
-        [{"params": layers, "lr": RATE}, {"params": head, "lr": HEAD_RATE}],
+        [{"params": layers, "lr": recipe.rate}, {"params": head, "lr": recipe.head_rate}],
         weight_decay=0.01,
         fused=True,
     )
@@ -196,8 +215,8 @@ def _learn(
         # the same dropout, whether it was interrupted or not
         torch.manual_seed(recipe.seed + step)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            logits = model(*batch([read(one) for one in some], words))
-        lost = loss(logits.float(), [one.stance for one in some])
+            logits = model(*inputs(some))
+        lost = loss(logits.float(), some)
         optimizer.zero_grad()
         lost.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -228,7 +247,7 @@ def measures(asked: Sequence[Lesson], probabilities: NDArray[np.floating[Any]]) 
     stances = np.array([one.stance for one in asked])
     right, said = stances == SUPPORTS, probabilities[:, SUPPORTS] >= 0.5
     recall, specificity = float(said[right].mean()), float(1 - said[~right].mean())
-    known = stances != UNSUPPORTED
+    known = stances < UNSUPPORTED
     return {
         "n": len(asked),
         "balanced": (recall + specificity) / 2,

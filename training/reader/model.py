@@ -82,25 +82,29 @@ class ReaderModel(nn.Module):
 
     def forward(self, embeddings: Tensor, mask: Tensor, segments: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of tokens, shape ``(rows, width, 3)``, and of texts, ``(rows, 2)``."""
-        hidden, seen = read_pair(self.encoder, embeddings, mask, segments)
+        hidden = read_pair(self.encoder, embeddings, mask, segments)
+        seen = pair_vectors(hidden, mask, segments)
         return self.tokens(hidden), self.texts(torch.tanh(self.pooled(seen)))
 
 
-def read_pair(
-    encoder: Any, embeddings: Tensor, mask: Tensor, segments: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return the vectors of tokens, shape ``(rows, width, dim)``, and of the pair as a whole, ``(rows, 4 * dim)``.
-
-    The second is that of the first token, the means of both segments, and how far these are apart.
-    """
-    hidden = encoder(
+def read_pair(encoder: Any, embeddings: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
+    """Return the vectors of a pair's tokens, shape ``(rows, width, dim)``."""
+    found: Tensor = encoder(
         inputs_embeds=embeddings, attention_mask=additive(mask), token_type_ids=segments
     ).last_hidden_state
+    return found
+
+
+def pair_vectors(hidden: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
+    """Return the vectors of pairs as wholes, shape ``(rows, 4 * dim)``, by those of their tokens.
+
+    They are those of the first token, the means of both segments, and how far these are apart.
+    """
     read = (mask * segments)[:, None, :].to(hidden.dtype)
     asked = (mask * (1 - segments))[:, None, :].to(hidden.dtype)
     text = (read @ hidden)[:, 0] / read.sum(dim=2)
     question = (asked @ hidden)[:, 0] / asked.sum(dim=2)
-    return hidden, torch.cat([hidden[:, 0], text, question, (text - question).abs()], dim=1)
+    return torch.cat([hidden[:, 0], text, question, (text - question).abs()], dim=1)
 
 
 def layers(config: Any = None, *, dropout: float = 0.0) -> Any:
