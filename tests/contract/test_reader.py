@@ -23,6 +23,11 @@ from tests.support.literature import SAMPLES
 
 FILES = [(kind, name) for kind in KINDS for name in SAMPLES[kind.name]]
 ROWS = [pytest.param(kind, name, id=f"{kind.name}-{name}") for kind, name in FILES]
+#: each PDF is read by a process of its own, so that many take long
+EXAMPLES = [
+    pytest.param(kind, name, id=row.id, marks=pytest.mark.slow if kind.name == "pdf" else ())
+    for (kind, name), row in zip(FILES, ROWS, strict=True)
+]
 
 
 def line_of(item: Item) -> int:
@@ -122,7 +127,7 @@ def test_a_truncated_gzip_keeps_what_came_before(kind: Kind, name: str, tmp_path
     assert before == [shown(item) for item in whole][: len(before)]
 
 
-@pytest.mark.parametrize(("kind", "name"), ROWS)
+@pytest.mark.parametrize(("kind", "name"), EXAMPLES)
 @given(data=st.data())
 def test_broken_bytes_raise_nothing(kind: Kind, name: str, data: st.DataObject) -> None:
     content = SAMPLES[kind.name][name]
@@ -141,7 +146,7 @@ def test_broken_bytes_raise_nothing(kind: Kind, name: str, data: st.DataObject) 
         check(kind, path)
 
 
-@pytest.mark.parametrize(("kind", "name"), ROWS)
+@pytest.mark.parametrize(("kind", "name"), EXAMPLES)
 @given(content=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
 def test_any_bytes_raise_nothing(kind: Kind, name: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

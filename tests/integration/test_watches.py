@@ -398,6 +398,7 @@ async def test_pause_resume_and_end(ward: Ward) -> None:
     assert names == []
 
 
+@pytest.mark.slow
 async def test_a_year_of_weeks(ward: Ward) -> None:
     watch = await ward.answered()
     for week in range(1, 53):

@@ -1,6 +1,6 @@
 """Makes the packaged judge of support.
 
-``python -m training.judge [--teacher DIR] [--data DIR] [--work DIR] [--without SET ...] [--write]``. An interrupted training goes
+``python -m training.judge [--teacher DIR | --taught] [--data DIR] [--work DIR] [--without SET ...] [--write]``. An interrupted training goes
 on. About an hour on two cores, with a teacher three.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from posology.index.embedders.packaged import words as word_vectors
@@ -18,7 +17,7 @@ from posology.reading.judge import FILE, Judge
 from training.gold import DATA, WORK
 from training.judge.cases import GENERAL, Lesson, lessons
 from training.judge.packaging import packaged
-from training.judge.teacher import RECIPE, Teacher
+from training.judge.teacher import RECIPE, SAID, Teacher, packed, with_said
 from training.judge.training import Recipe, aside, make, measures, read, stages, train
 from training.judge.unlabelled import unlabelled
 from training.kept import Kept
@@ -43,6 +42,7 @@ def main() -> None:
         metavar="DIR",
         help="folder of all-mpnet-base-v2, which is trained first, and then judges what nobody did",
     )
+    parser.add_argument("--taught", action="store_true", help="learn what a teacher said before")
     parser.add_argument(
         "--passes", type=int, default=Recipe().passes, help="over the written claims"
     )
@@ -61,7 +61,7 @@ def main() -> None:
     sets = aside(every, "dev") | {
         name: [one for one in every if one.origin == name and one.written] for name in given.without
     }
-    if given.teacher is not None:
+    if given.teacher is not None or given.taught:
         learned = _taught(given, learned, sets)
     if given.limit is not None:
         learned = learned[:: max(1, len(learned) // given.limit)]
@@ -86,24 +86,24 @@ def main() -> None:
 def _taught(
     given: argparse.Namespace, learned: Sequence[Lesson], sets: Mapping[str, Sequence[Lesson]]
 ) -> list[Lesson]:
-    """Train a teacher, print what it reaches on sets aside, and return the lessons with what it says of them, and more pairs."""
-    work = given.work / "teacher"
-    work.mkdir(exist_ok=True)
-    teacher = Teacher(given.teacher)
-    train(teacher.model, teacher.taught(learned), teacher.inputs, RECIPE, work)
-    kept = Kept(work / "judged.sqlite")
-    for name, some in sets.items():
-        found = measures(some, teacher.judge(some, kept))
-        print(json.dumps({"set": name, "by": "teacher", **found}), flush=True)
+    """Return the lessons with what a teacher says of them, and more pairs; a new teacher is trained and measured first."""
     general = [one for one in learned if one.origin in GENERAL]
     asked = [one for one in learned if one.origin not in GENERAL]
     if "claims" not in given.without:
         asked += unlabelled(given.data)
-    said = teacher.judge(asked, kept).tolist()
-    return [
-        *general,
-        *(replace(one, taught=(a, b, c)) for one, (a, b, c) in zip(asked, said, strict=True)),
-    ]
+    if given.teacher is None:
+        return [*general, *with_said(asked, SAID.read_bytes())]
+    work = given.work / "teacher"
+    work.mkdir(exist_ok=True)
+    teacher = Teacher(given.teacher)
+    train(teacher.model, teacher.taught(learned), teacher.inputs, RECIPE, work)
+    store = Kept(work / "judged.sqlite")
+    for name, some in sets.items():
+        found = measures(some, teacher.judge(some, store))
+        print(json.dumps({"set": name, "by": "teacher", **found}), flush=True)
+    said = packed(asked, teacher.judge(asked, store))
+    (SAID if given.write else work / SAID.name).write_bytes(said)
+    return [*general, *with_said(asked, said)]
 
 
 if __name__ == "__main__":

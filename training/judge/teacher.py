@@ -7,7 +7,9 @@ people wrote. No file of it is shipped.
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from posology.errors import InputError
 from posology.reading.pairs import LIMIT, MOST_ASKED
 from posology.types import Stance
 from training.judge.cases import GENERAL, Lesson
@@ -31,6 +34,8 @@ FROZEN = 4
 _ROWS = 32
 #: widths of inputs are multiples of it: torch prepares each product of another shape anew, and keeps it
 _WIDTH = 16
+#: what the teacher said of the packaged judge's lessons
+SAID = Path(__file__).with_name("teacher.npz")
 RECIPE = Recipe(passes=2, rate=5e-5, head_rate=5e-4)
 
 
@@ -85,15 +90,15 @@ class Teacher:
         return torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(segments).long()
 
     @torch.inference_mode()
-    def judge(self, lessons: Sequence[Lesson], kept: Kept) -> NDArray[np.float32]:
-        """Return the probabilities of the stances, shape ``(lessons, 3)``; those that are kept are not made again. Blocking."""
+    def judge(self, lessons: Sequence[Lesson], store: Kept) -> NDArray[np.float32]:
+        """Return the probabilities of the stances, shape ``(lessons, 3)``; what is stored is not made again. Blocking."""
         self.model.eval()
         about = hashlib.sha256()
         for weights in self.model.stances.parameters():
             about.update(weights.numpy().tobytes())
         keys = [key_of(about.hexdigest(), one.claim, one.text) for one in lessons]
         missing = sorted(
-            (k for k, key in enumerate(keys) if kept.get(key) is None),
+            (k for k, key in enumerate(keys) if store.get(key) is None),
             key=lambda k: len(lessons[k].claim) + len(lessons[k].text),
         )
         for at in range(0, len(missing), _ROWS):
@@ -101,8 +106,8 @@ class Teacher:
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 logits = self.model(*self.inputs([lessons[k] for k in some]))
             said = torch.softmax(logits.float(), dim=1).numpy()
-            kept.put(*((keys[k], row.tobytes()) for k, row in zip(some, said, strict=True)))
-        content = b"".join(kept.get(key) or b"" for key in keys)
+            store.put(*((keys[k], row.tobytes()) for k, row in zip(some, said, strict=True)))
+        content = b"".join(store.get(key) or b"" for key in keys)
         return np.frombuffer(content, np.float32).reshape(len(lessons), len(Stance))
 
 
@@ -113,3 +118,34 @@ class _Model(JudgeModel):
         """Return the vectors of tokens, by their ids, shape ``(rows, width, dim)``."""
         found: Tensor = self.encoder(input_ids=embeddings, attention_mask=mask).last_hidden_state
         return found
+
+
+def packed(lessons: Sequence[Lesson], said: NDArray[np.float32]) -> bytes:
+    """Return what a teacher said of lessons, a byte a probability."""
+    content = io.BytesIO()
+    np.savez_compressed(content, about=_about(lessons), said=np.rint(said * 255).astype(np.uint8))
+    return content.getvalue()
+
+
+def with_said(lessons: Sequence[Lesson], content: bytes) -> list[Lesson]:
+    """Return lessons with what a teacher said of them.
+
+    Raises:
+        InputError: it is of other lessons.
+    """
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        about, said = str(file["about"]), file["said"].astype(np.float32)
+    if about != _about(lessons):
+        raise InputError("What the teacher said is of other lessons. Train it anew: --teacher DIR.")
+    said /= said.sum(axis=1, keepdims=True)
+    return [
+        replace(one, taught=(a, b, c))
+        for one, (a, b, c) in zip(lessons, said.tolist(), strict=True)
+    ]
+
+
+def _about(lessons: Sequence[Lesson]) -> str:
+    about = hashlib.sha256()
+    for one in lessons:
+        about.update(repr((one.claim, one.text)).encode())
+    return about.hexdigest()

@@ -222,6 +222,7 @@ def test_an_exact_index_stays_exact_however_often_it_is_added_to(index: Index) -
     np.testing.assert_allclose(1 - found["_distance"].to_numpy(), best, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_new_rows_are_found_at_once_and_many_train_the_index_anew(index: Index) -> None:
     index.upsert(list(rows(600)))
     index.finish(exact_from=500, approximate_from=500)

@@ -106,14 +106,10 @@ def test_without_gold_probabilities_are_shifted_to_the_expected_rate() -> None:
         assert np.mean(said) == pytest.approx(rate, rel=0.25)
         # the shift moves the threshold, too: as many questions are flagged
         assert 0 < learned.model.threshold < 1
+    rare, common = (learn(asked, "fused", "rerank", rate).model for rate in (0.05, 0.2))
     flagged = [
-        {
-            one.question
-            for one in asked
-            if (of := learn(asked, "fused", "rerank", rate).model).probability(one.features)
-            >= of.threshold
-        }
-        for rate in (0.05, 0.2)
+        {one.question for one in asked if model.probability(one.features) >= model.threshold}
+        for model in (rare, common)
     ]
     assert flagged[0] == flagged[1]
 

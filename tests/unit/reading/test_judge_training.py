@@ -22,7 +22,7 @@ from posology.reading.judge import Judge
 from training.judge import training
 from training.judge.cases import UNKNOWN, UNSUPPORTED, Lesson
 from training.judge.packaging import packaged
-from training.judge.teacher import Teacher
+from training.judge.teacher import Teacher, packed, with_said
 from training.judge.training import (
     JudgeModel,
     Recipe,
@@ -170,11 +170,16 @@ def test_a_teacher_learns_and_what_it_says_is_kept(teacher: Teacher, tmp_path: P
     learned = [one for one in LESSONS if one.stance != UNSUPPORTED]
     recipe = Recipe(passes=60, rate=5e-3, head_rate=5e-3, save_every=1_000)
     train(teacher.model, learned, teacher.inputs, recipe, tmp_path)
-    kept = Kept(tmp_path / "judged.sqlite")
-    said = teacher.judge(learned, kept)
+    store = Kept(tmp_path / "judged.sqlite")
+    said = teacher.judge(learned, store)
     assert said.argmax(axis=1).tolist() == [one.stance for one in learned]
     teacher.model.forward = None  # type: ignore[assignment,method-assign]  # nothing is made twice
-    assert (teacher.judge(learned, kept) == said).all()
+    assert (teacher.judge(learned, store) == said).all()
+    content = packed(learned, said)
+    taught = np.array([one.taught for one in with_said(learned, content)])
+    assert taught == pytest.approx(said, abs=0.01)
+    with pytest.raises(InputError, match="other lessons"):
+        with_said(learned[1:], content)
 
 
 def test_a_teacher_learns_plain_inference_and_what_people_wrote() -> None:
