@@ -284,12 +284,16 @@ async def test_bytes_that_are_no_text_are_an_unusable_reply(folder: Path) -> Non
                     advised = "use another model" in str(error)
                     found["advised" if advised else str(error)] += 1
             assert set(found) == {"advised"}
-            # none is made twice, but for a repair of a reply that was read; what the server does not tell the tokens of is
-            # charged at its bound
-            by_call = {(one.call, one.attempt): one for one in rig.account.attempts}
+            # none is made twice, but for a repair of a reply that was read, and after a connection that the server closed while it
+            # was used; what the server does not tell the tokens of is charged at its bound
+            by_call = {
+                (one.call, one.attempt): one
+                for one in rig.account.attempts
+                if one.error != "ProviderUnreachable"
+            }
             again = [(call, attempt - 1) for call, attempt in by_call if attempt > 1]
-            assert [(*one, by_call[one].error) for one in again if by_call[one].usage is None] == []
-            assert rig.account.unknown == found["advised"]
+            assert [one for one in again if one in by_call and by_call[one].usage is None] == []
+            assert sum(one.cost is None for one in by_call.values()) == found["advised"]
 
 
 async def test_a_stream_is_the_reply_as_a_whole_and_says_how_far_it_is(server: Llama) -> None:

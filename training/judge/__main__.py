@@ -55,6 +55,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.write and (given.limit is not None or given.without):
         parser.error("--limit and --without train a trial only: omit --write")
+    if given.taught and not SAID.exists():
+        parser.error(f"--taught needs {SAID.name}, which --teacher makes")
     given.work.mkdir(parents=True, exist_ok=True)
     every = list(lessons(given.data))
     learned = [one for one in every if one.part == "train" and one.origin not in given.without]
