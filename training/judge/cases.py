@@ -91,15 +91,16 @@ def claims(data: Path, texts: Mapping[str, str]) -> Iterator[Lesson]:
     """Yield the written claims beside their evidence."""
     for row in rows(data / WRITTEN):
         about = {"origin": "claims", "part": part_of(row["id"])}
-        sentences = _sentences(texts[row["id"]])
+        sentences = sentences_of(texts[row["id"]])
         for stance, kind in enumerate(Stance):
             for one in row[kind.value]:
                 evidence = [k - 1 for k in one["s"]]
                 yield _beside(about, one["claim"], sentences, evidence, stance)
 
 
-def _sentences(text: str) -> list[str]:
-    return [one.of(text) for one in split(text)]
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, by the project's own splitter."""
+    return [one.of(text).strip() for one in split(text)]
 
 
 def _beside(
@@ -164,7 +165,7 @@ def questions(data: Path, texts: Mapping[str, str], rng: random.Random) -> Itera
     """Yield the written questions, answered, and their near misses, beside the sentences that answer the former."""
     for row in rows(data / WRITTEN):
         about = {"origin": "questions", "part": part_of(row["id"])}
-        sentences = _sentences(texts[row["id"]])
+        sentences = sentences_of(texts[row["id"]])
         evidence = [k - 1 for k in row["answer_sentences"]]
         for claim, stance in answered(row["question"], row["verdict"]):
             yield _beside(about, claim, sentences, evidence, stance)

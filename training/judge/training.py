@@ -108,10 +108,10 @@ def loss(logits: Tensor, learned: Sequence[Lesson]) -> Tensor:
         total[known] = functional.cross_entropy(
             logits[known], wanted[known], reduction="none", label_smoothing=SMOOTHING
         )
-    if (refuted := wanted == UNSUPPORTED).any():
-        likely = functional.log_softmax(logits[refuted], dim=1)
+    if (unsupported := wanted == UNSUPPORTED).any():
+        likely = functional.log_softmax(logits[unsupported], dim=1)
         others = [k for k in range(UNSUPPORTED) if k != SUPPORTS]
-        total[refuted] = -torch.logsumexp(likely[:, others], dim=1)
+        total[unsupported] = -torch.logsumexp(likely[:, others], dim=1)
     if (taught := torch.tensor([one.taught is not None for one in learned])).any():
         said = torch.tensor([one.taught for one in learned if one.taught is not None])
         soft = functional.cross_entropy(logits[taught], said, reduction="none")

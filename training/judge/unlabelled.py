@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from posology.index.search.bm25 import tokenise
-from posology.text.sentences import split
 from posology.types import Stance
 from training.gold import rows
-from training.judge.cases import UNKNOWN, Lesson
+from training.judge.cases import UNKNOWN, Lesson, sentences_of
 from training.pruner_cases import POOL, POOL_VECTORS, part_of
 from training.reader.abstracts import WRITTEN
 
@@ -33,12 +32,14 @@ _SENTENCES, _WORDS = 4, 8
 
 def unlabelled(data: Path, seed: int = 0) -> Iterator[Lesson]:
     """Yield the pairs, always in the same order."""
-    pool = [row for row in rows(data / POOL) if part_of(row["id"]) == "train"]
-    texts = {row["id"]: row["text"] for row in pool}
+    pool = rows(data / POOL)
+    texts = {row["id"]: row["text"] for row in pool if part_of(row["id"]) == "train"}
     written = [row for row in rows(data / WRITTEN) if row["id"] in texts]
-    nearest = dict(zip((row["id"] for row in written), _nearest(data, written, texts), strict=True))
-    for row in written:
-        own, other = (_sentences(texts[one]) for one in (row["id"], nearest[row["id"]]))
+    vectors = np.load(data / POOL_VECTORS).astype(np.float32)
+    names = [row["id"] for row in pool]
+    near = _nearest([row["id"] for row in written], names, vectors, texts)
+    for row, other_name in zip(written, near, strict=True):
+        own, other = (sentences_of(texts[name]) for name in (row["id"], other_name))
         right = [one["claim"] for one in row[Stance.SUPPORTS.value]]
         for kind in Stance:
             for one in row[kind.value]:
@@ -50,9 +51,9 @@ def unlabelled(data: Path, seed: int = 0) -> Iterator[Lesson]:
                 for k in likest(one["claim"], other, range(len(other)), 1):
                     yield _pair(one["claim"], other[k])
     taken = {row["id"] for row in written}
-    rest = [row for row in pool if row["id"] not in taken]
-    for row in random.Random(f"unlabelled:{seed}").sample(rest, min(LAST, len(rest))):
-        own = _sentences(row["text"])
+    rest = [text for name, text in texts.items() if name not in taken]
+    for text in random.Random(f"unlabelled:{seed}").sample(rest, min(LAST, len(rest))):
+        own = sentences_of(text)
         if len(own) >= _SENTENCES and len(own[-1].split()) >= _WORDS:
             found = sorted(likest(own[-1], own, range(len(own) - 1), 2))
             yield _pair(own[-1], " ".join(own[k] for k in found))
@@ -64,25 +65,25 @@ def _pair(claim: str, text: str) -> Lesson:
     )
 
 
-def _sentences(text: str) -> list[str]:
-    return [one.of(text).strip() for one in split(text)]
-
-
 def likest(claim: str, sentences: Sequence[str], among: Collection[int], count: int) -> list[int]:
     """Return the places of the sentences that share most words with a claim, of like ones the first."""
     words = set(tokenise(claim))
     return sorted(among, key=lambda k: -len(words & set(tokenise(sentences[k]))))[:count]
 
 
-def _nearest(data: Path, written: Sequence[dict[str, object]], texts: Collection[str]) -> list[str]:
-    """Return the nearest other abstract of each, by the pool's vectors."""
-    names = [row["id"] for row in rows(data / POOL)]
-    vectors: NDArray[np.float32] = np.load(data / POOL_VECTORS).astype(np.float32)
-    known = np.array([name in texts for name in names])
+def _nearest(
+    wanted: Sequence[str],
+    names: Sequence[str],
+    vectors: NDArray[np.float32],
+    among: Collection[str],
+) -> list[str]:
+    """Return the nearest other abstract of each, by the vectors of all."""
+    left_out = np.array([name not in among for name in names])
     places = {name: i for i, name in enumerate(names)}
     found = []
-    for row in written:
-        scores = vectors @ vectors[places[str(row["id"])]]
-        scores[places[str(row["id"])]] = -1
-        found.append(names[int(np.where(known, scores, -1).argmax())])
+    for name in wanted:
+        scores = vectors @ vectors[places[name]]
+        scores[left_out] = -1
+        scores[places[name]] = -1
+        found.append(names[int(scores.argmax())])
     return found
