@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
 from orchestrator.ingest.live.request import LiveRequest
@@ -58,6 +59,12 @@ class Taken:
     def fetch(self) -> str | None:
         """Id of the ingest that fetches it now; ``None``: none does."""
         return self.record.get("fetch")
+
+    @property
+    def fetched(self) -> datetime | None:
+        """Time of the check with its last fetch that succeeded; ``None``: none has."""
+        raw = self.record.get("fetched")
+        return None if raw is None else keys.at(raw)
 
     @property
     def asked(self) -> int:

@@ -13,6 +13,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -54,6 +55,8 @@ logger = logging.getLogger(__name__)
 PAUSE = 10.0
 #: milliseconds until an answer is looked at again that could not be compared
 _AGAIN = 3_600_000
+#: how long after the day of a record the services' search may find it first
+_OVERLAP = timedelta(days=2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +141,7 @@ class Watcher:
             done |= {"error": fetched.error, "fetch": None}
             if fetched.error is None:
                 request = request.model_copy(update={"fetch": fetched.ingest})
+                done |= {"fetched": taken.now}
             elif taken.answer is None:
                 # nothing is paid for without the literature that the first answer is to be made from
                 again = min(taken.next, taken.now + _AGAIN) if fetched.soon else None
@@ -166,6 +170,8 @@ class Watcher:
                 )
             if taken.fetch is None:
                 asked = live.of(taken.request)
+                if (last := taken.fetched) is not None:
+                    asked = asked.model_copy(update={"added_since": last.date() - _OVERLAP})
                 made, _ = await self._fetches.offer(taken.tenant, asked)
             else:
                 made = await self._fetches.uploads.get(taken.fetch, tenant=taken.tenant)

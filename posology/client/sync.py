@@ -273,6 +273,7 @@ class SyncClient:
         max_records: int = 100,
         full_text: bool = False,
         wider: bool = False,
+        added_since: date | str | None = None,
     ) -> IngestOutput:
         """See :meth:`Client.fetch`."""
         return self._run(
@@ -286,6 +287,7 @@ class SyncClient:
                 max_records=max_records,
                 full_text=full_text,
                 wider=wider,
+                added_since=added_since,
             )
         )
 

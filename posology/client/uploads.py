@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import anyio
@@ -78,6 +80,7 @@ class Uploads(Base):
         max_records: int = 100,
         full_text: bool = False,
         wider: bool = False,
+        added_since: date | str | None = None,
     ) -> IngestOutput:
         """Let the service fetch literature into its index. A fetch that waits already is not made twice.
 
@@ -91,18 +94,22 @@ class Uploads(Base):
             max_records: maximum number of records.
             full_text: whether free full texts are looked for, too.
             wider: whether wider queries of the question are sent until ``max_records`` are there.
+            added_since: a quarter of ``max_records`` is reserved for what the service has added since this day, a date or
+                ``YYYY-MM-DD``; ``None``: none is.
 
         Raises:
             InvalidQuery: a field is wrong, or not one of query, question, ids and numbers is given.
             IngestNotAllowed: the tenant may not add literature, or the service takes none.
         """
-        asked = {"query": query, "question": question, "pmids": list(pmids), "service": service}
-        asked |= {"links": links, "trials": list(trials)}
+        asked: dict[str, Any] = {"query": query, "question": question, "pmids": list(pmids)}
+        asked |= {"service": service, "links": links, "trials": list(trials), "wider": wider}
+        if added_since is not None:
+            asked["added_since"] = str(added_since)
         reply = await self._wire.request(
             "POST",
             "/v1/index/fetches",
             repeatable=True,
-            json={**asked, "max_records": max_records, "full_text": full_text, "wider": wider},
+            json={**asked, "max_records": max_records, "full_text": full_text},
         )
         return read(IngestOutput, reply.content)
 

@@ -47,6 +47,8 @@ class FetchOutput(Published):
     """Query as it was sent; null: ids were given."""
     wider: tuple[str, ...] = ()
     """Wider queries that were sent after it, in order, each without what the one before finds."""
+    newer: str | None = None
+    """Query for what the service had added since a day, which was sent after it, too; null: none."""
     translation: str | None
     """How the service read the query; null: it does not say."""
     started: datetime
@@ -80,6 +82,8 @@ class FetchOutput(Published):
     def sentence(self) -> str:
         """Return the fetch in one sentence."""
         asked = f"for `{self.query}`" if self.query is not None else "by id"
+        if self.newer is not None:
+            asked += f" and `{self.newer}`"
         if self.wider:
             asked += f" and {len(self.wider)} wider quer{'ies' if len(self.wider) > 1 else 'y'}"
         return (

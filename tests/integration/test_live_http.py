@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,13 @@ async def test_a_fetch_becomes_passages_with_their_provenance(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str], stub: LiteratureStub
 ) -> None:
     async with serving(redis, redis_url, given, tenant=tenant) as client:
-        body = {"query": "aspirin AND stroke", "full_text": True}
+        body = {"query": "aspirin AND stroke", "full_text": True, "added_since": "2026-01-08"}
         made = await client.post(FETCHES, json=body)
         assert made.status_code == 202, made.text
         assert ingest_of(made).state is IngestState.WAITING
         async with Client("http://localhost", tenant=tenant, transport=client._transport) as known:
-            same = await known.fetch("aspirin AND stroke", full_text=True)
+            day = date(2026, 1, 8)
+            same = await known.fetch("aspirin AND stroke", full_text=True, added_since=day)
         assert same.id == ingest_of(made).id
         again = await client.post(FETCHES, json=body)
         assert (again.status_code, again.json()) == (200, made.json())
@@ -73,6 +75,7 @@ async def test_a_fetch_becomes_passages_with_their_provenance(
         assert found.fetch is not None
         assert (found.fetch.id, found.fetch.query) == (found.id, "aspirin AND stroke")
         assert (found.fetch.records, found.fetch.full_texts) == (5, 1)
+        assert found.fetch.newer == '(aspirin AND stroke) AND ("2026/01/08"[edat] : "3000"[edat])'
         # one record has no abstract
         assert found.bad == 1
         assert "12% to 8%" in (await client.get("/v1/passages/pmid:90000001")).json()["text"]
@@ -96,6 +99,8 @@ def nothing_of_it_is_left(given: dict[str, str]) -> None:
         ({"query": "a", "max_records": 201}, 422, "invalid-query"),
         ({"pmids": [str(n) for n in range(1, 202)]}, 422, "invalid-query"),
         ({"pmids": ["1 OR 2"]}, 422, "invalid-query"),
+        ({"pmids": ["1"], "added_since": "2026-01-08"}, 422, "invalid-query"),
+        ({"query": "a", "added_since": "soon"}, 422, "invalid-query"),
         ({"query": "a", "url": "http://localhost"}, 422, "invalid-query"),
         ({"query": "a", "service": "http://localhost"}, 422, "invalid-query"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -128,6 +128,12 @@ async def test_each_check_fetches_first_and_asks_only_for_what_is_new(
             same = await ward.get(watch)
             assert (same.fetch, same.job, same.asked, same.error) == (None, None, 1, None)
             assert len(await ingests(ward)) == 2
+            # though it may be less relevant than others
+            assert asked.checked is not None
+            day = asked.checked - timedelta(days=2)
+            limited = f'(aspirin AND stroke) AND ("{day:%Y/%m/%d}"[edat] : "3000"[edat])'
+            terms = [one.form["term"] for one in stub.seen if "term" in one.form]
+            assert terms == ["aspirin AND stroke", "aspirin AND stroke", limited]
             # and now it has
             stub._articles |= {one.pmid: one for one in ARTICLES}
             await ward.sweep(WEEK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
@@ -61,6 +61,9 @@ class FetchRequest(Sent):
     Default: false."""
     wider: bool = False
     """Whether wider queries of the question, with terms dropped, are sent until max_records are there. Default: false."""
+    added_since: date | None = None
+    """Day since which the service has added (ClinicalTrials.gov: or changed) records for which a quarter of max_records
+    is reserved, the most relevant of them first. Default: none."""
 
     @model_validator(mode="after")
     def _one(self) -> FetchRequest:
@@ -72,6 +75,8 @@ class FetchRequest(Sent):
             raise PydanticCustomError(
                 "fetch", "clinicaltrials has study records: no pmids and no full_text"
             )
+        if self.added_since is not None and (self.pmids or self.trials):
+            raise PydanticCustomError("fetch", "added_since needs a question or a query")
         if self.links and not 1 <= len(self.pmids) <= MAX_LINKED:
             raise PydanticCustomError("fetch", f"links need 1 to {MAX_LINKED} pmids")
         if self.links == "related" and self.service != "pubmed":
@@ -99,6 +104,7 @@ class FetchRequest(Sent):
             limit=self.max_records,
             full_text=self.full_text,
             wider=self.wider and len(tried) > 1,
+            added_since=self.added_since,
         )
 
 

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from posology.corpus.files import read
 from posology.corpus.items import Record
 from posology.corpus.live.forms import Asked, Begun, Journal, Service, Wanted
-from posology.corpus.live.question import ENOUGH
+from posology.corpus.live.question import ENOUGH, since
 from posology.corpus.live.texts import Search, TextPlace
 from posology.errors import FetchFailed
 from posology.published.ingests import FetchedFile, FetchOutput, MissingText
@@ -82,7 +82,7 @@ async def fetch(
         journal = _read(folder / _JOURNAL)
         if journal is None:
             started = clock()
-            begun = await service.begin(asked)
+            begun = await service.begin(asked.relevant)
             kept = begun.model_copy(update={"state": None})
             journal = Journal(asked=asked, started=started, begun=kept, state=begun.state)
             write(folder / _JOURNAL, journal.model_dump_json())
@@ -90,6 +90,7 @@ async def fetch(
         while journal.state is not None and not journal.wider:
             journal = await _next_page(journal, service, folder)
             told(journal)
+        journal = await _added(journal, service, folder, told)
         journal = await _widened(journal, service, folder, told)
         if journal.texts is None:
             journal = await to_thread.run_sync(_with_texts, journal, folder)
@@ -120,6 +121,34 @@ async def _next_page(journal: Journal, service: Service, folder: Path) -> Journa
     return following
 
 
+async def _added(
+    journal: Journal, service: Service, folder: Path, told: Callable[[Journal], None]
+) -> Journal:
+    """Return the journal after the query for what the service has added since a day, if one is given."""
+    asked, query = journal.asked, journal.begun.query
+    left = asked.limit - journal.records
+    if asked.added_since is None or query not in asked.queries or journal.wider:
+        return journal
+    if journal.added is None and journal.begun.found and left > 0:
+        newer = since(query, asked.service, asked.added_since)
+        begun = await service.begin(
+            asked.model_copy(update={"queries": (newer,), "limit": left, "wider": False})
+        )
+        added = begun.model_copy(update={"state": None, "notes": _noted(begun, newer)})
+        journal = journal.model_copy(update={"added": added, "state": begun.state})
+        write(folder / _JOURNAL, journal.model_dump_json())
+        told(journal)
+    while journal.state is not None:
+        journal = await _next_page(journal, service, folder)
+        told(journal)
+    return journal
+
+
+def _noted(begun: Begun, query: str) -> tuple[str, ...]:
+    """Return the remarks on a query that was sent after the one that was taken."""
+    return f"`{query}` finds {begun.found or 'nothing'}.", *(begun.notes if begun.found else ())
+
+
 async def _widened(
     journal: Journal, service: Service, folder: Path, told: Callable[[Journal], None]
 ) -> Journal:
@@ -144,11 +173,8 @@ async def _widened(
             more = await service.begin(
                 asked.model_copy(update={"queries": (query,), "limit": left})
             )
-            noted = (
-                f"`{query}` finds {more.found or 'nothing'}.",
-                *(more.notes if more.found else ()),
-            )
-            journal = _with_wider(journal, folder, more.model_copy(update={"notes": noted}))
+            more = more.model_copy(update={"notes": _noted(more, query)})
+            journal = _with_wider(journal, folder, more)
     except FetchFailed as error:
         failed = Begun(query=None, found=0, notes=(f"A wider query failed: {error}",), state=None)
         return _with_wider(journal, folder, failed)
@@ -222,6 +248,7 @@ def _provenance(journal: Journal, service: Service, name: str, ended: datetime) 
         url=service.url,
         question=asked.question,
         query=begun.query,
+        newer=None if journal.added is None else journal.added.query,
         wider=tuple(one.query for one in journal.wider if one.query is not None),
         translation=begun.translation,
         started=journal.started,
@@ -234,7 +261,12 @@ def _provenance(journal: Journal, service: Service, name: str, ended: datetime) 
         without_text=journal.without,
         texts_missing=journal.told,
         missing=journal.missing[:_LISTED],
-        notes=(*begun.notes, *(note for one in journal.wider for note in one.notes)),
+        notes=tuple(
+            note
+            for one in (begun, journal.added, *journal.wider)
+            if one is not None
+            for note in one.notes
+        ),
         files=journal.files,
         sha256=hashlib.sha256("".join(f"{f.sha256}\n" for f in journal.files).encode()).hexdigest(),
     )

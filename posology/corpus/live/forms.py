@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,8 @@ ServiceName = Literal["pubmed", "europepmc", "clinicaltrials"]
 Links = Literal["related", "cited_by"]
 #: maximum records of one fetch: PubMed's search returns no more ids
 MAX_RECORDS = 10_000
+#: one of so many records is reserved for those that were added since a day
+_RESERVED = 4
 
 
 class _Form(BaseModel):
@@ -42,6 +44,14 @@ class Asked(_Form):
     #: whether the queries after the one that was taken fill up the limit; left out where they do not, so that a fetch of an
     #: older version is the same fetch
     wider: bool = Field(default=False, exclude_if=lambda wider: not wider)
+    #: day since which the service has added what a part of the limit is reserved for; ``None``: none is
+    added_since: date | None = Field(default=None, exclude_if=lambda day: day is None)
+
+    @property
+    def relevant(self) -> Asked:
+        """The same without what is reserved."""
+        reserved = 0 if self.added_since is None else self.limit // _RESERVED
+        return self.model_copy(update={"limit": self.limit - reserved})
 
 
 class PubMedState(_Form):
@@ -160,6 +170,8 @@ class Journal(_Form):
     started: datetime
     begun: Begun
     state: State | None
+    #: reply to the query for what was added since a day; ``None``: it was not asked
+    added: Begun | None = None
     #: replies to the wider queries that were asked after it; the last without a query: it failed
     wider: tuple[Begun, ...] = ()
     files: tuple[FetchedFile, ...] = ()

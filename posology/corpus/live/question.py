@@ -13,10 +13,12 @@ PubMed and Europe PMC both read the result, and both expand its words to their h
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import date
 from functools import cache
+from types import MappingProxyType
 
-from posology.corpus.live.forms import Begun
+from posology.corpus.live.forms import Begun, ServiceName
 from posology.errors import InvalidQuery
 from posology.text.bounds import FREQUENT
 
@@ -52,6 +54,16 @@ STOP = frozenset(
 )
 
 
+#: what leaves only the records that a service has added since a day, or also those that it has changed, in its language
+_SINCE: Mapping[ServiceName, str] = MappingProxyType(
+    {
+        "pubmed": '("{0:%Y/%m/%d}"[edat] : "3000"[edat])',
+        "europepmc": "FIRST_IDATE:[{0} TO 3000-01-01]",
+        "clinicaltrials": "AREA[LastUpdatePostDate]RANGE[{0},MAX]",
+    }
+)
+
+
 @cache
 def _frequent() -> frozenset[str]:
     return frozenset(FREQUENT.read_text(encoding="utf-8").split())
@@ -69,6 +81,11 @@ def queries(question: str) -> tuple[str, ...]:
         left = _shorter(left)
         found.append(_joined(left))
     return tuple(found)
+
+
+def since(query: str, service: ServiceName, day: date) -> str:
+    """Return the query for those of its records that a service has added since a day; ClinicalTrials.gov: or changed."""
+    return f"({query}) AND {_SINCE[service].format(day)}"
 
 
 async def first_enough(tried: Sequence[str], search: Callable[[str], Awaitable[Begun]]) -> Begun:

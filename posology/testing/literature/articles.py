@@ -25,6 +25,8 @@ class Article:
     #: ``None``: it has none
     abstract: str | None
     year: int = 2024
+    #: day on which the services added it
+    added: str = "2024-06-01"
     journal: str = "Journal of the Stub"
     #: ``None``: not in PubMed Central
     pmcid: str | None = None

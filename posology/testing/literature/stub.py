@@ -30,6 +30,11 @@ from posology.testing.literature.studies import STUDIES
 Fault = Literal["429", "500", "cut", "error", "gone", "redirect"]
 _XML = {"content-type": "text/xml; charset=UTF-8"}
 _JSON = {"content-type": "application/json; charset=UTF-8"}
+#: what limits a query to records that were added, or changed, since a day
+_SINCE = re.compile(
+    r' AND (?:\("(.*?)"\[edat\] : "3000"\[edat\]\)|FIRST_IDATE:\[(\S+) TO 3000-01-01\]|'
+    r"AREA\[LastUpdatePostDate\]RANGE\[(\S+),MAX\])$"
+)
 _WORDS = re.compile(r"[\w-]+")
 _OPERATORS = frozenset({"and", "hasabstract", "src", "med"})
 
@@ -219,13 +224,14 @@ class LiteratureStub:
             return [one.pmid for one in self._articles.values() if set(cited) & set(one.cites)]
         if ids := re.findall(r"EXT_ID:(\d+)", query):
             return [one for one in ids if one in self._articles]
+        query, day = _limited(query)
         query, _, without = query.partition(" NOT ")
         words = [w for w in map(str.lower, _WORDS.findall(query)) if w not in _OPERATORS]
         left_out = set(self._found(without)) if without else set()
         return [
             one.pmid
             for one in self._articles.values()
-            if words and one.matches(words) and one.pmid not in left_out
+            if words and one.matches(words) and one.pmid not in left_out and one.added >= day
         ]
 
     def _esearch(self, form: Mapping[str, str]) -> Reply:
@@ -263,11 +269,14 @@ class LiteratureStub:
         if ids := form.get("filter.ids"):
             studies = [self._studies[one] for one in ids.split(",") if one in self._studies]
         else:
-            words = [w for w in map(str.lower, _WORDS.findall(form["query.term"])) if w != "and"]
+            query, day = _limited(form["query.term"])
+            words = [w for w in map(str.lower, _WORDS.findall(query)) if w != "and"]
             studies = [
                 one
                 for one in self._studies.values()
-                if words and all(word in json.dumps(one).lower() for word in words)
+                if words
+                and all(word in json.dumps(one).lower() for word in words)
+                and _changed(one) >= day
             ]
         start, size = int(form.get("pageToken", "0")), int(form.get("pageSize", "10"))
         page: dict[str, Any] = {"studies": studies[start : start + size]}
@@ -351,3 +360,18 @@ def _json(value: object) -> Reply:
 def _failed(reason: str) -> Reply:
     body = f"<eFetchResult><ERROR>{reason}</ERROR></eFetchResult>"
     return Reply(body=f'<?xml version="1.0" encoding="UTF-8" ?>\n{body}'.encode())
+
+
+def _limited(query: str) -> tuple[str, str]:
+    """Return a query without the day that it is limited to, and the day; an empty one: to none."""
+    if (found := _SINCE.search(query)) is None:
+        return query, ""
+    day = next(one for one in found.groups() if one)
+    return query[: found.start()], day.replace("/", "-")
+
+
+def _changed(study: Mapping[str, Any]) -> str:
+    """Return the day on which a study was posted, or else its results."""
+    status = study["protocolSection"]["statusModule"]
+    posted = status.get("resultsFirstPostDateStruct", status["studyFirstPostDateStruct"])
+    return str(posted["date"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -468,6 +468,73 @@ async def test_an_interrupted_wider_query_resumes(fetches: Fetches) -> None:
     searched = [one for one in stub.seen if one.status == 200 and "efetch" not in one.path]
     queries_sent = [one for one in searched if one.form.get("resultType") != "core"]
     assert len(queries_sent) == 3
+
+
+#: twelve that are more relevant, and eight of which the last three were added later
+_ADDED = tuple(
+    replace(one, abstract="Stubazole.", added="2026-01-10" if n >= 17 else "2025-02-01")
+    for n, one in enumerate(many(20))
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "day", "old", "new"),
+    [(16, "2026-01-08", 12, 3), (8, "2026-01-08", 6, 2), (100, "2026-01-08", 20, 3), (16, "2026-01-12", 12, 0), (3, "2026-01-08", 3, None)],
+)  # fmt: skip
+async def test_a_quarter_is_reserved_for_what_was_added(
+    fetches: Fetches, limit: int, day: str, old: int, new: int | None
+) -> None:
+    asked = _asked(fetches.name, "stubazole", limit=limit)
+    made = await fetches(
+        fetches.stub(_ADDED), asked.model_copy(update={"added_since": date.fromisoformat(day)})
+    )
+    assert (made.query, made.found, made.records) == ("stubazole", 20, old + (new or 0))
+    if new is None:
+        assert (made.newer, made.notes) == (None, ())
+        return
+    sent = {
+        "pubmed": f'(stubazole) AND ("{day.replace("-", "/")}"[edat] : "3000"[edat])',
+        "europepmc": f"(stubazole) AND FIRST_IDATE:[{day} TO 3000-01-01]",
+    }
+    assert made.newer == sent[fetches.name]
+    assert made.notes == (f"`{made.newer}` finds {3 if new else 'nothing'}.",)
+    assert f"for `stubazole` and `{made.newer}` on" in made.sentence
+    assert len(fetches.passages()) == min(20, old + new)
+
+
+async def test_a_failure_of_what_was_added_fails_the_fetch_which_resumes(fetches: Fetches) -> None:
+    """Else the next check of a watch would miss what came in between."""
+
+    down = True
+
+    def reached(_: str, form: Mapping[str, str]) -> None:
+        if down and "3000" in form.get("term", form.get("query", "")):
+            stub._faults[len(stub.seen) + 1] = "500"
+
+    stub = fetches.stub(_ADDED, reached=reached)
+    asked = _asked(fetches.name, "stubazole", limit=16)
+    asked = asked.model_copy(update={"added_since": date(2026, 1, 8)})
+    with pytest.raises(FetchFailed):
+        await fetches(stub, asked)
+    down = False
+    made = await fetches(stub, asked)
+    assert (made.records, made.newer is None) == (15, False)
+    sent = [one.form.get("term", one.form.get("query")) for one in stub.seen]
+    assert sent.count("stubazole") == (1 if fetches.name == "pubmed" else 2), "nothing came twice"
+
+
+async def test_changed_studies_are_fetched_though_others_are_more_relevant(tmp_path: Path) -> None:
+    registry = Fetches("clinicaltrials", tmp_path)
+    results: dict[str, Any] = {"outcomeMeasuresModule": {"outcomeMeasures": []}}
+    studies = [
+        study(f"NCT0000000{n}", "Gout", results=results if n == 7 else None) for n in range(8)
+    ]
+    stub = registry.stub(studies=studies)
+    asked = _asked("clinicaltrials", "gout", limit=4)
+    made = await registry(stub, asked.model_copy(update={"added_since": date(2022, 5, 1)}))
+    assert made.newer == "(gout) AND AREA[LastUpdatePostDate]RANGE[2022-05-01,MAX]"
+    assert (made.records, made.notes) == (4, (f"`{made.newer}` finds 1.",))
+    assert any("NCT00000007" in one for one in registry.passages())
 
 
 async def test_a_retraction_gives_notice(pubmed: Fetches) -> None:
