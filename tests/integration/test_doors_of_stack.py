@@ -17,6 +17,7 @@ from openai import AsyncOpenAI
 from standardwebhooks import Webhook
 
 from posology.client import Client
+from posology.published.problems import URN
 from tests.support.raced import CAP, raced
 from tests.support.receiver import receiving
 
@@ -25,6 +26,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 QUESTION = "Did aspirin lower the risk of stroke?"
 #: questions that are asked at once
 MANY = 20
+#: error of a question for which calls in flight hold what is left, and of which a slow machine makes it wait too long
+RESERVED = "headroom-reserved"
 
 
 async def chats(url: str, key: str) -> Counter[str]:
@@ -41,7 +44,7 @@ async def chats(url: str, key: str) -> Counter[str]:
                 async for _ in await client.chat.completions.create(**asked, stream=True):
                     pass
         except openai.APIError as error:
-            found[str(error.type)] += 1
+            found[RESERVED if error.code == RESERVED else str(error.type)] += 1
         else:
             found["answered"] += 1
 
@@ -64,8 +67,9 @@ async def tools(url: str, key: str) -> Counter[str]:
         status = "pending"
         while status == "pending":
             result = await client.call_tool("ask", asked)
-            status = str(result.structured_content["status"])
-        found[status] += 1
+            said = result.structured_content
+            status = str(said["status"])
+        found[RESERVED if said.get("type") == URN + RESERVED else status] += 1
 
     headers = {"Authorization": f"Bearer {key}"}
     async with (
@@ -86,7 +90,8 @@ async def test_many_questions_never_spend_more_than_their_tenants_cap(
     refused: str,
 ) -> None:
     found, gone = await raced(tmp_path, tiny_encoder, race)
-    assert set(found) == {"answered", refused}, found
+    assert found["answered"]
+    assert set(found) <= {"answered", refused, RESERVED}, found
     assert 0 < gone <= CAP
 
 
