@@ -88,6 +88,8 @@ def make(seed: int, config: Any = None) -> JudgeModel:
         encoder = layers(config, dropout=0.1)
         model = JudgeModel(encoder)
     encoder.embeddings.word_embeddings.weight.requires_grad = False
+    # on a CPU, the gradients of torch's fused attention take a third of a step
+    encoder.set_attn_implementation("eager")
     return model
 
 

@@ -73,7 +73,7 @@ LOWERED = ("Mortality fell with aspirin.", ["1.2"])
         (0.4, 0.1, Backing.UNCLEAR, False),
         # no rule objects, and the packaged judge alone is not believed
         (0.1, 0.2, Backing.UNCLEAR, False),
-        (0.1, 0.8, Backing.UNCLEAR, True),
+        (0.1, 0.9, Backing.UNCLEAR, True),
     ],
 )
 def test_the_judge_decides_where_no_rule_objects(
