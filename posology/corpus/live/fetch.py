@@ -87,9 +87,8 @@ async def fetch(
             journal = Journal(asked=asked, started=started, begun=kept, state=begun.state)
             write(folder / _JOURNAL, journal.model_dump_json())
         told(journal)
-        while journal.state is not None and not journal.wider:
-            journal = await _next_page(journal, service, folder)
-            told(journal)
+        if not journal.wider:
+            journal = await _pages(journal, service, folder, told)
         journal = await _added(journal, service, folder, told)
         journal = await _widened(journal, service, folder, told)
         if journal.texts is None:
@@ -101,6 +100,16 @@ async def fetch(
         made = _provenance(journal, service, folder.name, clock())
         write(folder / _DONE, made.model_dump_json(indent=1))
         return made
+
+
+async def _pages(
+    journal: Journal, service: Service, folder: Path, told: Callable[[Journal], None]
+) -> Journal:
+    """Return the journal after the pages that are left of the query that was sent last."""
+    while journal.state is not None:
+        journal = await _next_page(journal, service, folder)
+        told(journal)
+    return journal
 
 
 async def _next_page(journal: Journal, service: Service, folder: Path) -> Journal:
@@ -131,17 +140,12 @@ async def _added(
         return journal
     if journal.added is None and journal.begun.found and left > 0:
         newer = since(query, asked.service, asked.added_since)
-        begun = await service.begin(
-            asked.model_copy(update={"queries": (newer,), "limit": left, "wider": False})
-        )
+        begun = await service.begin(asked.model_copy(update={"queries": (newer,), "limit": left}))
         added = begun.model_copy(update={"state": None, "notes": _noted(begun, newer)})
         journal = journal.model_copy(update={"added": added, "state": begun.state})
         write(folder / _JOURNAL, journal.model_dump_json())
         told(journal)
-    while journal.state is not None:
-        journal = await _next_page(journal, service, folder)
-        told(journal)
-    return journal
+    return await _pages(journal, service, folder, told)
 
 
 def _noted(begun: Begun, query: str) -> tuple[str, ...]:
@@ -163,6 +167,7 @@ async def _widened(
     queries = asked.queries[asked.queries.index(begun.query) :]
     try:
         while True:
+            # not by _pages: if one fails, the journal here has those before it
             while journal.state is not None:
                 journal = await _next_page(journal, service, folder)
                 told(journal)
