@@ -21,13 +21,15 @@ from orchestrator.backup.snapshot import snapshot
 from posology.budget.books.export import Wanted, export
 from posology.budget.books.reader import spenders
 from posology.durable import sync_folder
-from posology.errors import IndexLocked
+from posology.errors import BadFile, IndexLocked
 from posology.store.connection import connect
 from posology.version import __version__
 
 #: names of complete backups, which sort by time
 _NAME = re.compile(r"\d{8}T\d{6}Z")
 _PARTIAL = "partial"
+#: file whose lock the process holds that makes a backup
+_LOCK = "backup.lock"
 REDIS, LEDGER, INDEX, MEMORY, ABOUT = (
     "redis.rdb", "ledger.jsonl", "index", "memory.sqlite", "backup.json"
 )  # fmt: skip
@@ -74,8 +76,14 @@ async def back_up(sources: Sources, folder: Path, *, keep: int) -> Backup:
     Raises:
         StoreUnavailable: Redis does not answer, or gives no snapshot.
         LedgerBusy: a ledger is being archived.
+        BadFile: another process makes a backup in the folder.
         OSError: the folder cannot be written.
     """
+    with _alone(folder):
+        return await _back_up(sources, folder, keep)
+
+
+async def _back_up(sources: Sources, folder: Path, keep: int) -> Backup:
     partial = folder / _PARTIAL
     earlier = await to_thread.run_sync(_begin, folder, partial)
     taken = await to_thread.run_sync(snapshot, sources.redis, partial / REDIS)
@@ -115,9 +123,26 @@ def backups(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder of backups, made when missing; it is free when its process dies.
+
+    Raises:
+        BadFile: another process holds it.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder / _LOCK).open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadFile(
+                "another process makes a backup here: wait for that one", path=str(folder)
+            ) from None
+        yield
+
+
 def _begin(folder: Path, partial: Path) -> list[Path]:
     """Make an empty folder for a backup, and return the complete ones."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(mode=0o700)
     return backups(folder)

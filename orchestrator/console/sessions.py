@@ -109,7 +109,11 @@ class Sessions:
             raise TooManySignIns
         yield
         with translated(self._url):
-            await self._redis.decr(name)
+            async with self._redis.pipeline(transaction=True) as pipe:
+                # its window may have ended: a count that DECR began would never end
+                pipe.set(name, 1, ex=WINDOW, nx=True)
+                pipe.decr(name)
+                await pipe.execute()
 
     async def first(self, state: str, *, seconds: int) -> bool:
         """Return whether a state of the sign-in provider is used for the first time in so many seconds.

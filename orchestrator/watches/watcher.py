@@ -65,6 +65,8 @@ class Fetched:
 
     #: id of its ingest; ``None``: it failed
     ingest: str | None = None
+    #: when it began, in milliseconds since 1970; ``None``: it failed
+    begun: int | None = None
     #: type and message; ``None``: it succeeded
     error: str | None = None
     #: whether it is tried again before the next check
@@ -141,7 +143,7 @@ class Watcher:
             done |= {"error": fetched.error, "fetch": None}
             if fetched.error is None:
                 request = request.model_copy(update={"fetch": fetched.ingest})
-                done |= {"fetched": taken.now}
+                done |= {"fetched": fetched.begun}
             elif taken.answer is None:
                 # nothing is paid for without the literature that the first answer is to be made from
                 again = min(taken.next, taken.now + _AGAIN) if fetched.soon else None
@@ -185,7 +187,8 @@ class Watcher:
             return Fetched(error=self._failed(error_body(error, None))["error"])
         else:
             if made.state is IngestState.SUCCEEDED:
-                return Fetched(ingest=made.id)
+                begun = made.submitted if made.fetch is None else made.fetch.started
+                return Fetched(ingest=made.id, begun=int(begun.timestamp() * 1000))
             if made.over:
                 why = made.error or IngestFailure(
                     type="FetchFailed", message=f"the ingest {made.id} was cancelled"

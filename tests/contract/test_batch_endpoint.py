@@ -346,6 +346,23 @@ async def test_reading_again_gets_all(provider: str) -> None:
         assert len(await rig.results(batch)) == len(IDS)
 
 
+async def test_a_record_that_cannot_be_read_loses_no_results(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _rig(provider, _book()) as rig:
+        batch = await rig.create()
+        assert (await rig.endpoint.status(batch, model=rig.model)).ended
+
+        async def garbled(_: Any, batch: str, model: str) -> Any:
+            raise MalformedReply(f"{batch} is no JSON", provider=provider, model=model)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(rig.endpoint), "_batch", garbled)
+            with pytest.raises(ProviderUnreachable):
+                await rig.results(batch)
+        assert len(await rig.results(batch)) == len(IDS)
+
+
 async def test_lost_results_are_told_from_late_ones(provider: str) -> None:
     async with _rig(provider, _book(results_lost=1.0, polls=2)) as rig:
         batch = await rig.create()

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,43 @@ def test_other_options_or_fresh_are_another_batch(
     assert len(jobs(redis_url, tenant)) == 8
     # what was made afresh is what the same command leads to from then on
     assert cli("batch", source, "--no-watch").stdout == ids[-1]
+
+
+def test_other_settings_are_another_batch(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, prompts = str(questions(tmp_path / "q.jsonl", 2)), tmp_path / "prompts"
+    prompts.mkdir()
+    packaged = resources.files("prompts") / "templates" / "answer.md"
+    (prompts / "answer.md").write_text(
+        f"{packaged.read_text(encoding='utf-8')}\n", encoding="utf-8"
+    )
+    ids = [cli("batch", source, "--no-watch").stdout]
+    for name, value in (
+        ("POSOLOGY_POLICY", "preflight"),
+        ("POSOLOGY_TIER", "flex"),
+        ("POSOLOGY_PROMPTS", str(prompts)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            ids.append(cli("batch", source, "--no-watch").stdout)
+    assert len(set(ids)) == 4
+
+
+def test_the_output_of_another_batch_is_told_by_its_last_question(
+    cli: Cli, works: Any, tmp_path: Path
+) -> None:
+    """Its last rows may have been rejected in both."""
+    source, out = tmp_path / "q.jsonl", tmp_path / "a.jsonl"
+    source.write_text('{"question": "Is it so?"}\n{not json\n', encoding="utf-8")
+    with works():
+        assert cli("batch", str(source), "-o", str(out)).exit_code == 1
+    assert cli("batch", str(source), "-o", str(out)).exit_code == 1
+    other = (str(source), "--model", "openai:x")
+    assert cli("batch", *other, "--no-watch").exit_code == 0
+    refused = cli("batch", *other, "-o", str(out))
+    assert refused.exit_code != 1
+    assert "is not an output of this batch" in " ".join(refused.stderr.split())
 
 
 def test_a_torn_line_is_cut_off_and_whole_ones_are_kept(

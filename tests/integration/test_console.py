@@ -98,6 +98,17 @@ def test_addresses_that_one_client_has_are_counted_as_one(address: str, counted:
     assert place(address) == counted
 
 
+async def test_a_sign_in_that_outlasts_its_window_leaves_a_count_that_ends(
+    redis: Redis, redis_url: str
+) -> None:
+    sessions, name = Sessions(redis, redis_url), keys.console_failures("192.0.2.7")
+    async with sessions.trying("192.0.2.7"):
+        assert await redis.get(name) in ("1", b"1")
+        await redis.delete(name)
+    assert await redis.get(name) in ("0", b"0")
+    assert await redis.ttl(name) > 0
+
+
 async def test_a_tenant_has_only_so_many_sessions(
     visitor: Console, redis: Redis, redis_url: str, tenant: str
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,10 @@ import httpx2
 import pytest
 from redis.asyncio import Redis
 
+from orchestrator.api.adding import fetching
 from orchestrator.jobs.store import JobStore
+from orchestrator.question.request import JobRequest
+from orchestrator.settings import Settings
 from posology.client import Client
 from posology.published.answers import AskOutput
 from posology.published.ingests import IngestOutput, IngestState
@@ -209,7 +212,37 @@ async def test_a_question_waits_for_its_literature(
     async with serving(redis, redis_url, given, tenant=f"{tenant}b") as other:
         claimed = await other.post("/v1/jobs", json={"question": QUESTION, "fetch": out.fetch.id})
         problem(claimed, 422, "invalid-query")
+        claimed = await other.post("/v1/ask", json={"question": QUESTION, "fetch": out.fetch.id})
+        problem(claimed, 422, "invalid-query")
     # the same fetch of the last hour stands for it
+    assert len(stub.seen) == sent
+
+
+async def test_the_same_request_is_the_same_job_and_fetches_once(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str], finish: Finish,
+    stub: LiteratureStub, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Also when the fetch of the last hour is one of an earlier hour."""
+    monkeypatch.setattr(fetching, "FRESH", timedelta(0))
+    store = JobStore(redis, redis_url)
+    key = {"Idempotency-Key": "once"}
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        made = await client.post(FETCHES, json={"query": "aspirin"})
+        await ingest_all(given)
+        ingest = ingest_of(await client.get(made.headers["location"])).id
+        asked = JobRequest(question=QUESTION, fetch=ingest).settled(Settings.model_validate(given))
+        job = (await store.submit(asked, tenant=tenant, key="once")).job
+        assert await finish(store, tenant)
+        sent = len(stub.seen)
+        live = {"live": "true", "wait": "9"}
+        again = await client.post("/v1/ask", params=live, json={"question": QUESTION}, headers=key)
+        assert again.status_code == 200, again.text
+        assert again.headers["location"].endswith(job)
+        out = AskOutput.model_validate_json(again.content)
+        assert out.fetch is not None
+        assert out.fetch.id == ingest
+        other = await client.post("/v1/ask", params=live, json={"question": "Why?"}, headers=key)
+        problem(other, 409, "idempotency-conflict")
     assert len(stub.seen) == sent
 
 

@@ -128,9 +128,10 @@ async def test_each_check_fetches_first_and_asks_only_for_what_is_new(
             same = await ward.get(watch)
             assert (same.fetch, same.job, same.asked, same.error) == (None, None, 1, None)
             assert len(await ingests(ward)) == 2
-            # though it may be less relevant than others
-            assert asked.checked is not None
-            day = asked.checked - timedelta(days=2)
+            # though it may be less relevant than others; from the fetch on, whenever the watch looked at it
+            made = (await ingests(ward))[-1].fetch
+            assert made is not None
+            day = made.started - timedelta(days=2)
             limited = f'(aspirin AND stroke) AND ("{day:%Y/%m/%d}"[edat] : "3000"[edat])'
             terms = [one.form["term"] for one in stub.seen if "term" in one.form]
             assert terms == ["aspirin AND stroke", "aspirin AND stroke", limited]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -114,6 +115,26 @@ async def fetched(
             ingest=ingest.id,
         )
     return ingest.id, ingest.fetch
+
+
+async def fetched_before(
+    api: Context, tenant: str, key: str | None
+) -> tuple[str, FetchOutput | None] | None:
+    """Return the ingest of the job that an idempotency key stands for, and what was fetched if that is still stored.
+
+    ``None``: the key stands for no job, or for one without literature of its own.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    known = None if key is None else await api.jobs().keyed(key, tenant=tenant)
+    ingest = None if known is None else known.request.get("fetch")
+    if ingest is None:
+        return None
+    with suppress(IngestNotFound):
+        if api.uploaded is not None:
+            return ingest, (await api.uploaded.get(ingest, tenant=tenant)).fetch
+    return ingest, None
 
 
 async def _ended(api: Context, tenant: str, ingest: str, *, seconds: float) -> IngestOutput:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from orchestrator.api import examples, problems
-from orchestrator.api.adding.fetching import fetched
+from orchestrator.api.adding.fetching import check_own, fetched, fetched_before
 from orchestrator.api.adding.files import allowed
 from orchestrator.api.adding.uploads import NOT_ALLOWED
 from orchestrator.api.bodies import read_json
@@ -130,13 +130,16 @@ async def ask(
     answer then has `fetch`, and its job's request names the ingest.
     """
     asked = await read_json(request, JobRequest, limit=api.limits.job_bytes)
+    if asked.fetch is not None:
+        await check_own(api, tenant, asked.fetch)
     settled = asked.settled(api.settings)
     fetch, until = None, anyio.current_time() + wait
     async with api.waits.of(tenant):
         if live.live:
             literature = live.of(settled)
             await allowed(request, api, tenant)
-            ingest, fetch = await fetched(api, tenant, literature, seconds=wait)
+            before = await fetched_before(api, tenant, key)
+            ingest, fetch = before or await fetched(api, tenant, literature, seconds=wait)
             settled = settled.model_copy(update={"fetch": ingest})
         submitted = await api.jobs().submit(settled, tenant=tenant, key=key)
         left = max(0.0, until - anyio.current_time())

@@ -18,7 +18,7 @@ from orchestrator.cli.common import JsonOption, TenantOption, errors, fail, prin
 from orchestrator.cli.ending import INTERRUPTED, SOME_BAD
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import BatchOptions
-from orchestrator.settings import Settings, load_settings
+from orchestrator.settings import DEFAULT_POLICY, Settings, load_settings
 from posology.errors import BadFile, BatchNotFound
 from posology.types import QUOTE_FORMS, SUPPORT_MODES
 
@@ -48,7 +48,13 @@ class _Wanted:
 
     @property
     def content(self) -> str:
-        """Stands for these questions, asked in this way."""
+        """Stands for these questions, asked in this way.
+
+        Raises:
+            BadFile: the configured templates cannot be read or used.
+        """
+        from orchestrator.question.checks import own_prompts
+
         settled = [self.settings.model, self.settings.max_tokens]
         if self.settings.effort is not None:
             settled.append(self.settings.effort)
@@ -56,6 +62,12 @@ class _Wanted:
             settled.append(self.settings.quotes)
         if self.settings.support != SUPPORT_MODES[0]:
             settled.append(f"{self.settings.support} {self.settings.support_model}")
+        if self.settings.policy != DEFAULT_POLICY:
+            settled.append(f"policy {self.settings.policy}")
+        if self.settings.tier != "standard":
+            settled.append(f"tier {self.settings.tier}")
+        if (prompts := own_prompts(self.settings)) is not None:
+            settled.append(f"prompts {prompts}")
         asked = json.dumps(
             [self.questions.digest, {**_HASHED, **self.defaults}, settled], sort_keys=True
         )
@@ -231,8 +243,9 @@ async def _done(
     if out is not None:
         written = read_written(path)
         if written is not None and written.rows == out.total:
-            last = await batches.rows(name, tenant=wanted.tenant, after=out.total - 2, limit=1)
-            if [row.job for row in last] == [written.last.job if written.last else None]:
+            at = out.total - 1 if written.last is None else written.last.row
+            found = await batches.rows(name, tenant=wanted.tenant, after=at - 1, limit=1)
+            if [row.job for row in found] == [written.last.job if written.last else None]:
                 return out, written.failed
     if begun or wanted.fresh:
         return None

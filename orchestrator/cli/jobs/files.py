@@ -23,6 +23,8 @@ STREAM = "-"
 _GZIP = b"\x1f\x8b"
 #: the end of a row without an error: it is the last field of a row
 _GOOD = b'"error":null}\n'
+#: part of a row whose question was rejected
+_REJECTED = b',"job":null,"state":null,"result":null,"error":'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,7 +183,7 @@ class Written:
 
     rows: int
     failed: int
-    #: the last row, ``None`` where there is none
+    #: the last row that has a job, ``None`` where there is none
     last: BatchRow | None
 
 
@@ -197,7 +199,8 @@ def read_written(path: Path) -> Written | None:
             for line in file:
                 if not line.startswith(_start(rows)) or not line.endswith(b"}\n"):
                     return None
-                rows, failed, last = rows + 1, failed + (not line.endswith(_GOOD)), line
+                rows, failed = rows + 1, failed + (not line.endswith(_GOOD))
+                last = last if _REJECTED in line else line
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(path)) from None
     with suppress(ValueError):

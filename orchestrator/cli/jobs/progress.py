@@ -51,10 +51,15 @@ def summary(batch: BatchOutput, failed: int, where: str) -> list[str]:
     lines = [first]
     if batch.rejected:
         lines.append(f"{batch.rejected:,} rows were not valid requests: see their errors")
-    if failed > batch.rejected:
+    again = "then move the output away and run this command again"
+    if any(batch.states.get(one, 0) for one in (JobState.FAILED, JobState.EXPIRED)):
         lines.append(
-            f"to try failed rows again: posology jobs retry --all-failed --tenant {batch.tenant}; then move the "
-            "output away and run this command again"
+            f"to try failed rows again: posology jobs retry --all-failed --tenant {batch.tenant}; {again}"
+        )
+    if cancelled := batch.states.get(JobState.CANCELLED, 0):
+        lines.append(
+            f"{cancelled:,} rows were cancelled; to try them again: posology jobs retry ID … --tenant {batch.tenant} "
+            f"with the ids of their jobs; {again}"
         )
     return lines
 

@@ -53,7 +53,6 @@ class EuropePMC:
                 f"europepmc takes at most {_IDS} PMIDs (got {len(asked.pmids)}): fetch them from pubmed",
                 service="europepmc",
             )
-        given = f"SRC:MED AND ({' OR '.join(f'EXT_ID:{one}' for one in asked.pmids)})"
 
         async def search(query: str) -> Begun:
             form = {"query": query, "format": "json", "resultType": "idlist", "pageSize": "1"}
@@ -65,7 +64,12 @@ class EuropePMC:
             return await search(" OR ".join(f"CITES:{one}_MED" for one in asked.pmids))
         if asked.queries:
             return await first_enough(asked.queries, search)
-        return (await search(given)).model_copy(update={"query": None})
+        # as many as are wanted: none of the rest is missing
+        wanted = asked.pmids[: asked.limit]
+        given = f"SRC:MED AND ({' OR '.join(f'EXT_ID:{one}' for one in wanted)})"
+        begun = await search(given)
+        state = CursorState(query=given, left=len(wanted))
+        return begun.model_copy(update={"query": None, "state": state})
 
     async def page(self, state: State) -> Page:
         """Return the page at a cursor."""
@@ -116,9 +120,11 @@ def _page(body: bytes, state: CursorState) -> Page:
     if not isinstance(found, list):
         raise Unusable("no resultList")
     rows = [row for one in found[: state.left] if (row := as_row(one)) is not None]
-    given = _GIVEN.fullmatch(state.query)
-    if given and {row["id"] for row in rows} - {f"pmid:{one}" for one in _PMID.findall(given[0])}:
+    wanted = _PMID.findall(state.query) if _GIVEN.fullmatch(state.query) else []
+    came = {row["id"].removeprefix("pmid:") for row in rows}
+    if wanted and not came.issubset(wanted):
         raise Unusable("it has a record that was not requested")
+    got = state.got | came if wanted else state.got
     after = reply.get("nextCursorMark")
     left = state.left - len(found)
     # at its end, the service repeats the cursor or leaves it out
@@ -128,7 +134,10 @@ def _page(body: bytes, state: CursorState) -> Page:
         content=lines.encode(),
         suffix=".jsonl",
         records=len(rows),
-        state=None if ended else state.model_copy(update={"cursor": str(after), "left": left}),
+        missing=tuple(one for one in wanted if one not in got) if ended else (),
+        state=None
+        if ended
+        else state.model_copy(update={"cursor": str(after), "left": left, "got": got}),
     )
 
 

@@ -74,7 +74,7 @@ class CursorState(_Form):
     cursor: str = "*"
     #: records that are still wanted
     left: int
-    #: registration numbers that came, of those that were given
+    #: ids that came, of those that were given
     got: frozenset[str] = frozenset()
 
 

@@ -310,8 +310,9 @@ def usage_of(body: Any, *, wrote: bool = False) -> Usage | None:
     """Return disjoint buckets from OpenAI's totals, of which the details are subsets.
 
     Some compatible servers count reasoning or cached tokens beside the totals, not within them. The total of
-    all tokens shows it, or a detail that exceeds its total. A detail that is not a count is ignored. A reply
-    with audio or image tokens, which we never ask for, has unknown usage, and so has one of zeros.
+    all tokens shows it, or a detail that exceeds its total. What the total of all tokens holds beyond that is
+    reasoning that nothing else names. A detail that is not a count is ignored. A reply with audio or image tokens,
+    which we never ask for, has unknown usage, and so has one of zeros.
 
     Args:
         body: of the reply.
@@ -333,6 +334,8 @@ def usage_of(body: Any, *, wrote: bool = False) -> Usage | None:
         prompt -= cached
     if not (reasoning > completion or (reasoning and beyond in (reasoning, cached + reasoning))):
         completion -= reasoning
+    if beyond > 0 and beyond not in (cached, reasoning, cached + reasoning):
+        reasoning += beyond
     found = Usage(
         input=prompt,
         cache_read=read,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -25,7 +26,7 @@ from orchestrator.backup.snapshot import snapshot
 from orchestrator.cli.app import app
 from posology.budget.books.audit import Auditor
 from posology.budget.ledger.redis import RedisLedger
-from posology.errors import BudgetExhausted, StoreUnavailable
+from posology.errors import BadFile, BudgetExhausted, StoreUnavailable
 from posology.index.locking.lock import WriteLock
 from posology.store import keys
 from posology.store.connection import connect
@@ -234,6 +235,22 @@ async def test_a_failure_leaves_the_backups_as_they_were(redis_url: str, tmp_pat
     with pytest.raises(StoreUnavailable):
         await back_up(Sources(redis="redis://127.0.0.1:1/0"), folder, keep=1)
     assert [path.name for path in backups(folder)] == ["20260101T000000Z"]
+
+
+async def test_a_backup_waits_for_no_other(redis_url: str, tmp_path: Path) -> None:
+    """Its files would be taken for those of the other one, which would be called complete."""
+    folder = tmp_path / "backups"
+    sources = Sources(redis=redis_url)
+    await back_up(sources, folder, keep=9)
+    with (folder / "backup.lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (folder / "partial").mkdir()
+        with pytest.raises(BadFile, match="another process makes a backup here"):
+            await back_up(sources, folder, keep=9)
+        assert (folder / "partial").exists()
+    (made,) = backups(folder)
+    made.rename(folder / "20260101T000000Z")
+    assert (await back_up(sources, folder, keep=9)).folder in backups(folder)
 
 
 @contextmanager

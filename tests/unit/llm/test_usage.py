@@ -49,6 +49,26 @@ def test_the_longest_that_a_call_can_be_is_still_a_count() -> None:
     assert openai_usage({"usage": most}) == Usage(input=10**9, output=10**9)
 
 
+@pytest.mark.parametrize(
+    ("total", "details", "output", "reasoning"),
+    [
+        (150, {}, 50, 0),
+        (900, {}, 50, 750),
+        (900, {"reasoning_tokens": 750}, 50, 750),
+        (150, {"reasoning_tokens": 20}, 30, 20),
+        # within the total of the reply, or beside it: the dearer
+        (900, {"reasoning_tokens": 20}, 30, 770),
+        (120, {}, 50, 0),
+    ],
+)
+def test_tokens_that_only_the_grand_total_knows_are_reasoning(
+    total: int, details: dict[str, int], output: int, reasoning: int
+) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": total}
+    body = {"usage": usage | {"completion_tokens_details": details}}
+    assert openai_usage(body) == Usage(input=100, output=output, reasoning=reasoning)
+
+
 @pytest.mark.parametrize("read", [openai_usage, anthropic_usage])
 @pytest.mark.parametrize(
     "body",

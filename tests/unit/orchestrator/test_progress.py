@@ -59,4 +59,8 @@ def test_without_a_terminal_there_is_no_bar() -> None:
 
 def test_the_summary_says_what_to_do_about_failures() -> None:
     assert len(summary(batch(succeeded=9), 1, "out")) == 2
-    assert "jobs retry" in summary(batch(succeeded=8, failed=1), 2, "out")[-1]
+    for state in ("failed", "expired"):
+        assert "jobs retry --all-failed" in summary(batch(succeeded=8, **{state: 1}), 2, "out")[-1]
+    (*_, advice) = summary(batch(succeeded=8, cancelled=1), 2, "out")
+    assert "1 rows were cancelled" in advice
+    assert "jobs retry ID" in advice

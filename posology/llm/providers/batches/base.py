@@ -108,7 +108,11 @@ class SdkBatches(ABC):
         self, batch: str, *, model: str, ids: Collection[str]
     ) -> AsyncIterator[BatchResult]:
         """Read the results of a batch, see :class:`~posology.seams.batches.BatchEndpoint`."""
-        ended = await self._ended(batch, model)
+        try:
+            ended = await self._ended(batch, model)
+        except MalformedReply as error:
+            # the results are still there
+            raise self._unread(error, model) from None
         missing, answered, unread = dict.fromkeys(ids), set(), 0
         for file in ended.files:
             async with contextlib.aclosing(self._rows(file, model)) as rows:

@@ -320,6 +320,17 @@ async def test_europe_pmc_searches_for_citing_articles(tmp_path: Path) -> None:
     assert set(fetches.passages()) == {"pmid:90000004"}
 
 
+async def test_europe_pmc_names_the_pmids_that_do_not_come(tmp_path: Path) -> None:
+    fetches = Fetches("europepmc", tmp_path)
+    pmids = ("90000001", "4", "90000002", "5")
+    found = await fetches(fetches.stub(), Asked(service="europepmc", pmids=pmids, limit=9))
+    assert (found.records, found.missing, found.query) == (2, ("4", "5"), None)
+    fewer = await fetches(fetches.stub(), Asked(service="europepmc", pmids=pmids, limit=2), "fewer")
+    assert (fewer.records, fewer.missing) == (1, ("4",))
+    none = await fetches(fetches.stub(), Asked(service="europepmc", pmids=("4",), limit=9), "none")
+    assert (none.records, none.missing) == (0, ("4",))
+
+
 async def test_articles_that_nothing_cites_bring_nothing(pubmed: Fetches) -> None:
     asked = Asked(service="pubmed", pmids=("90000006",), links="cited_by", limit=9)
     found = await pubmed(pubmed.stub(), asked)
