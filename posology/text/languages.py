@@ -28,7 +28,7 @@ _SURE = {
 #: function words by language; those before the bar also begin names ("de Quervain"), and count half
 _WORDS = {
     "French": "le la du de des un d l | les une est sont dans pour avec chez que qui quel quelle quels quelles "
-    "comment pourquoi peut peuvent faut doit elle ils elles et ou sur sans après avant plus moins par aux ce cette "
+    "comment pourquoi peut peuvent faut doit elle ils elles et ou sur sans après avant moins par aux ce cette "
     "ces au entre il t qu n s'il lors pendant était sa ses leur existe réduit",
     "German": "von der die das des den am was | ist sind wird werden kann können welche welcher welches wie warum "
     "und oder mit bei für nicht ein eine einer einem eines dem zur zum im nach vor auf aus über durch gegen es gibt "
@@ -38,7 +38,7 @@ _WORDS = {
     "Italian": "il la di da del un | lo i gli una è sono per con che quale quali come perché può possono deve della "
     "dei delle degli nel nella nei al alla e tra più meno dopo prima senza sul si riduce esiste qual",
     "Portuguese": "o a os as de do da dos das | um uma é são em para com que qual quais como por pode podem deve na "
-    "no nos nas ao e ou sem sobre entre mais menos após antes existe há reduz não pelo pela",
+    "nos nas ao e ou sem sobre entre mais menos após antes existe há reduz não pelo pela",
     "Dutch": "van de der den | het een zijn met voor bij welke welk hoe waarom kan kunnen wordt worden en naar op te "
     "niet door tegen tussen zonder aan uit helpt verlaagt ook dan wat heeft hebben moet",
 }  # fmt: skip
@@ -56,8 +56,10 @@ _SCRIPTS = {
     "GREEK": "Greek",
 }
 _WORD = re.compile(r"[^\W\d_]+")
-#: not the letters of an id such as 622d13a8e
-_WHOLE = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
+#: not the letters of an id such as 622d13a8e; "l" of "l'eau", but neither that of "3 l" nor the "d" of "vitamin D"
+_WHOLE = re.compile(r"(?<!\w)(?:[cdjlmnst](?=['’])|(?![cdjlmnst](?!\w))[^\W\d_]+(?!\w))")
+#: a citation, which is Latin
+_CITED = re.compile(r"\bet al\b")
 
 
 def _weights(words: str) -> dict[str, float]:
@@ -73,7 +75,7 @@ _WEIGHTS = {
 
 def foreign(text: str) -> str | None:
     """Return the language of a question that is not English; ``None``: it is English, or cannot be told."""
-    text = unicodedata.normalize("NFC", text).lower()
+    text = _CITED.sub("", unicodedata.normalize("NFC", text).lower())
     words = frozenset(_WHOLE.findall(text))
     return _by_script(_WORD.findall(text)) or _by_words(words, asks_in_spanish="¿" in text)
 

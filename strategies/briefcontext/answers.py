@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from posology.text.figures import blanked, lacking
 from posology.text.quoting.edges import DOUBTS, NEGATIONS
 from posology.types import Conflict, Resolution
 from prompts.reduce import Sourced
@@ -57,11 +58,15 @@ class Group:
 
 
 def agree(one: str, other: str) -> bool:
-    """Return whether two short answers are the same: one has every word of the other, and both or neither deny."""
+    """Return whether two short answers are the same: one has every word and figure of the other, and both or neither deny."""
     mine, theirs = _words(one), _words(other)
     if not mine or not theirs:
         return mine == theirs
-    return (mine <= theirs or theirs <= mine) and _denies(mine) == _denies(theirs)
+    return (_within(one, other) or _within(other, one)) and _denies(mine) == _denies(theirs)
+
+
+def _within(one: str, other: str) -> bool:
+    return _words(blanked(one)) <= _words(blanked(other)) and not lacking(one, other)
 
 
 def group(findings: Sequence[Sourced]) -> tuple[Group, ...]:

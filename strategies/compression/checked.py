@@ -30,6 +30,10 @@ _STEM = 5
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*")
 _TERM = re.compile(r"[^\W_]+(?:[-‐‑][^\W_]+)*")
+#: "not significant" in one word, which the words above divide or hide
+_INSIGNIFICANT = re.compile(r"\b(?:non[-‐‑]?|in)(?=significant(?:ly)?\b)", re.IGNORECASE)
+#: a finding of its own, which "not" in another place denies
+_NONINFERIOR = re.compile(r"\bno[nt][-‐‑ ]?(?=inferior(?:ity)?\b)", re.IGNORECASE)
 _HYPHEN = re.compile(r"[-‐‑]")
 _EMPTY = words(
     "this that these those with without from into than then them they their there were was have has had been "
@@ -142,14 +146,14 @@ def _singular(word: str) -> str:
 @lru_cache(maxsize=256)
 def denial(text: str) -> str:
     """Return the first word of a text that negates or doubts; empty: none."""
-    said = (match[0].lower() for match in _WORD.finditer(uncompared(text)))
+    said = (match[0].lower() for match in _WORD.finditer(_opened(uncompared(text))))
     return next(filter(_is_denial, said), "")
 
 
 def parallels(sentence: str, text: str) -> tuple[bool, ...]:
     """Return for each sentence of a text that is parallel to a sentence whether it negates as often."""
     # "no more than 5 mg" is "at most 5 mg"
-    sentence, text = uncompared(sentence), uncompared(text)
+    sentence, text = _opened(uncompared(sentence)), _opened(uncompared(text))
     wanted = {stem for stem, _, _ in _content(sentence, 0, len(sentence))}
     if len(wanted) < LEAST_CONTENT:
         return ()
@@ -188,6 +192,11 @@ def _denials(text: str) -> int:
         _is_denial(word) and word != "nor" and said[i + 1 : i + 2] != ["only"]
         for i, word in enumerate(said)
     )
+
+
+def _opened(text: str) -> str:
+    """Return a text with "not significant" for "insignificant", and "noninferior" for "not inferior"."""
+    return _NONINFERIOR.sub("non", _INSIGNIFICANT.sub("not ", text))
 
 
 def _is_denial(word: str) -> bool:

@@ -97,6 +97,13 @@ _POPULATIONS = (
         "worms": "elegans nematode nematodes",
     },
 )
+#: populations that are parts of one: a claim on children is borne out by what is said of newborns, not the reverse
+INCLUDED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"adults": frozenset({"the elderly"}), "children": frozenset({"newborns", "adolescents"})}
+)
+_OLDER = re.compile(
+    r"\bolder\s+(?:adult|people|person|patient|individual|subject|men\b|women\b)", re.IGNORECASE
+)
 #: word → number of its group, name of its population
 POPULATIONS: Mapping[str, tuple[int, str]] = MappingProxyType(
     {
@@ -121,6 +128,11 @@ def populations(text: str) -> frozenset[tuple[int | str, str]]:
     for kind, number in KIND.findall(text):
         found.add((kind.lower(), _ROMAN.get(number.lower(), number)))
     return frozenset(found)
+
+
+def is_older(population: str, text: str) -> bool:
+    """Return whether a population is the elderly, and a text calls it "older adults"."""
+    return population == "the elderly" and _OLDER.search(text) is not None
 
 
 #: other names of a drug → the one that is compared
@@ -152,7 +164,7 @@ _CLASSES = words(
 _NEAR_DENIALS = re.compile(
     r"\b(?:similar(?:ly)?|compar(?:able|ably)|equivalent|identical|equal(?:ly)?|alike|same|un(?:changed|affected|altered|related)|"
     r"unlike|in-?significant|non-?significant|ns|absent|only|solely|rare(?:ly)?|seldom|scarce|few|minority|excluded|"
-    r"contraindicated|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9]))(?![^\W_])",
+    r"contraindicated|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9])\d*)(?![^\W_])",
     re.IGNORECASE,
 )
 

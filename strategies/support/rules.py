@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
@@ -27,7 +27,9 @@ from strategies.support.inventions import uncited
 from strategies.support.lexicon import (
     ALIASES,
     DIRECTIONS,
+    INCLUDED,
     KIND,
+    is_older,
     nearly_denies,
     populations,
     substances,
@@ -44,6 +46,16 @@ _NEAR = Decimal("0.05")
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|roughly|nearly|almost|close to|circa|ca\.)|[~≈])\s*\Z",
     re.IGNORECASE,
+)
+#: what is called a decrease: "fell by", "a reduction in weight of", "5 kg lower"
+_DOWN_BY = re.compile(
+    r"\b(?:fell|fall|falls|falling|drop(?:s|ped)?|decreas(?:es?|ed|ing)|reduc(?:es?|ed|ing|tions?)|declin(?:es?|ed|ing)|lower(?:s|ed|ing)?|"
+    r"los(?:t|s|es?|ing)|diminish(?:es|ed)|shorten(?:s|ed)?)(?:\s+(?:in|from)(?:\s+[\w-]+){1,3}?)?"
+    r"(?:\s+(?:by|of|an?|the|mean|median|average|further|about|around|approximately|roughly|nearly|almost|some|only|in))*\s+\Z",
+    re.IGNORECASE,
+)
+_DOWN = re.compile(
+    r"\s+(?:lower|less|fewer|smaller|shorter|decrease|reduction|decline|drop|fall)\b", re.IGNORECASE
 )
 #: numbers of a side that a finding shows
 _SHOWN = 2
@@ -86,7 +98,10 @@ def touches(claim: str, sentence: str) -> bool:
     wanted = stems(claim)
     if len(wanted & stems(sentence)) >= min(LEAST_SHARED, len(wanted)):
         return True
-    return any_stated(claim, sentence)
+    there = figures(sentence)
+    return any_stated(claim, sentence) or any(
+        _lessened(one, claim, there) for one in figures(claim)
+    )
 
 
 def around_of(passages: Iterable[Passage]) -> str:
@@ -114,7 +129,9 @@ def opposes(claim: str, sentence: str) -> frozenset[Rule]:
     stated = [
         one
         for one in figures(uncited(claim))
-        if one.size not in _CONFIDENCE and not _vague(one, claim, there)
+        if one.size not in _CONFIDENCE
+        and not _vague(one, claim, there)
+        and not _lessened(one, claim, there)
     ]
     units = {one.unit for one in there}
     if any(one.unit in units for one in stated) and not any_stated(claim, sentence):
@@ -201,14 +218,15 @@ def unstated(claim: str, text: str, around: str) -> tuple[Figure, ...]:
 
     A year may be that of the passage.
     """
-    # "type 2 diabetes" is a population, and "Smith et al. (2013)" a name
-    claim = KIND.sub(lambda kind: " " * len(kind[0]), uncited(claim))
+    # "type 2 diabetes" is a population, and "Smith et al. (2013)" a name; "grade 3-4" goes on with a name's digits
+    claim = KIND.sub(lambda kind: "x" * len(kind[0]), uncited(claim))
     there = figures(text)
     return tuple(
         one
         for one in lacking(claim, text)
         if not _vague(one, claim, there)
         and not _about(one, claim, there)
+        and not _lessened(one, claim, there)
         and not (_is_year(one) and not lacking(str(one.value), around))
     )
 
@@ -238,7 +256,27 @@ def _vague(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
     """Return whether a figure is a small number in words, and the text has no other of its unit."""
     if one.size > _SMALL or any(map(str.isdigit, claim[one.number : one.number_end])):
         return False
+    if _often(one):
+        # "10 mg daily" may be once daily
+        return not any(map(_often, there)) or (
+            one.value == 1 and any(other.unit[1:] == one.unit[1:] for other in there)
+        )
     return not one.unit or all(other.unit != one.unit for other in there)
+
+
+def _often(one: Figure) -> bool:
+    """Return whether a figure says how often: "twice daily"."""
+    return one.unit[:1] == ("fold",) and len(one.unit) > 1
+
+
+def _lessened(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
+    """Return whether a figure is called a decrease, and the text has it with a minus: "fell by 5 kg" for "-5 kg"."""
+    if not (
+        _DOWN_BY.search(claim, max(0, one.start - 60), one.start) or _DOWN.match(claim, one.end)
+    ):
+        return False
+    less = replace(one, value=-one.value)
+    return one.value > 0 and any(less.says(other) for other in there)
 
 
 def _about(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
@@ -254,7 +292,11 @@ def _about(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
 def _other_numbers(claim: str, missing: Sequence[Figure], text: str) -> Difference:
     """Return the figures that a text does not state, with its own of the same units that the claim does not state."""
     units = {one.unit for one in missing}
-    instead = [one for one in lacking(text, claim) if one.unit in units]
+    instead = [
+        one
+        for one in lacking(text, claim)
+        if one.unit in units or (_often(one) and any(map(_often, missing)))
+    ]
     return Difference(
         rule=Rule.NUMBER,
         said=_listed(claim[one.start : one.end] for one in missing[:_SHOWN]),
@@ -288,7 +330,7 @@ def _elsewhere(claim: str, text: str, around: str) -> Difference | None:
     for group, name in sorted(populations(claim), key=str):
         for source in (text, around):
             there = {other for kind, other in populations(source) if kind == group}
-            if name in there:
+            if name in there or there & INCLUDED.get(name, frozenset()) or is_older(name, source):
                 break
             if there:
                 kind = f"{group} " if isinstance(group, str) else ""

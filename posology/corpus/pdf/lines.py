@@ -13,7 +13,8 @@ KNOWN = 50_000
 
 _HYPHENS = "-\u2010"
 _LETTERS = re.compile(r"[^\W\d_]*")
-_GOES_ON = re.compile(r"([^\W\d_]{2,})")
+#: the rest of a word; "19" of "COVID-19" and the Greek letter of "TNF-α" belong to a name, whose hyphen stays
+_GOES_ON = re.compile(r"([^\W\d_]{2,}|\d|[α-ωΑ-Ω](?![^\W\d_]))")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 
 #: what keeps its hyphen before or after it
@@ -77,7 +78,7 @@ def _divided(line: str) -> str:
 
 
 def _goes(before: str, rest: str, known: Mapping[str, int]) -> bool:
-    if not rest[0].islower():
+    if not rest[0].islower() or len(rest) == 1:
         return False
     first, second = before.casefold(), rest.casefold()
     whole, hyphened = known.get(first + second, 0), known.get(f"{first}-{second}", 0)

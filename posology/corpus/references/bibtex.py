@@ -39,6 +39,11 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "languages": ("language", "langid"),
     "notes": ("note", "annote", "annotation", "url"),
 }
+#: a character that LaTeX would read otherwise
+_ESCAPED = re.compile(
+    r"\{?\\(?P<sign>[_%&#$]|text(?:less|greater|underscore)(?![A-Za-z]))(?:\{\})?\}?|\$(?P<compared>[<>])\$"
+)
+_COMPARING = {"textless": "<", "textgreater": ">", "textunderscore": "_"}
 _BRACES = str.maketrans("", "", "{}")
 #: outside of entries
 _ENTRY = re.compile(
@@ -94,8 +99,17 @@ def _build(values: Values, path: Path) -> Parsed:
         except LatexError as error:
             known = fields.parsed(values, path, source="bibtex")
             return Parsed(id=known.id, reason=f"{_FIELDS[name][0]}: {error}")
+    for name in ("doi", "pmid", "pmcid", "notes"):
+        shown[name] = [_unescaped(text) for text in values.get(name, ())]
     shown["authors"] = [name for text in values.get("authors", ()) for name in _authors(text)]
     return fields.parsed(shown, path, source="bibtex")
+
+
+def _unescaped(text: str) -> str:
+    """Return a name or an address without the marks that LaTeX needs, such as a backslash before ``_``, and ``$<$``."""
+    return _ESCAPED.sub(
+        lambda found: found["compared"] or _COMPARING.get(found["sign"], found["sign"]), text
+    )
 
 
 def _authors(text: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from posology.text.figures.comparisons import after, before
 from posology.text.figures.numerals import COUNT, WORDED, Numeral, numerals_of, shifted
-from posology.text.figures.units import TIMES, Unit, unit
+from posology.text.figures.units import TIMES, Unit, frequency, unit
 
 __all__ = [
     "COUNT",
@@ -53,12 +53,18 @@ _LISTED = re.compile(
     r"\s*-?\s*(?:,|and|or|to|through|[-–—−/±]|\+/-|vs\.?|versus|,\s*(?:and|or))\s*", re.IGNORECASE
 )
 _RAISED = re.compile(r"[⁻⁺⁰¹²³⁴-⁹]+|\^\(?[-−–+]?\d+\)?")
-#: "-5", but not "10-5", "minus 5", "a change of − 5", but not "10 mg − 15 mg"
+#: "-5", but not "10-5", "10%-5%" and "10 +/-5", "minus 5", "a change of − 5", but not "10 mg − 15 mg"
 _SIGN = re.compile(
-    r"(?:(?<![^\W_)\]%°])(?P<beside>[-–−])|(?:\b(?:of|by|to|was|were|is|from|and|between)\s|[(\[=<>≤≥,;:]\s?|\A)(?P<minus>−)\s"
+    r"(?:(?<![^\W_])(?<![)\]%°])(?<!\+/)(?P<beside>[-–−])|(?:\b(?:of|by|to|was|were|is|from|and|between)\s|[(\[=<>≤≥,;:]\s?|\A)(?P<minus>−)\s"
     r"|\b(?P<word>minus)\s)\Z",
     re.IGNORECASE,
 )
+#: what may be the spread of the number before it, and its words
+_SPREAD = re.compile(r"(?P<between>[^()\[\].;,]{0,30}?)\s?[(\[](?P<inner>[^()\[\]]{1,60})[)\]]")
+_SPREADS = re.compile(
+    r"\b(?:s\.?[de]\.?m?|iqr|range|interquartile|ci|confidence|intervals?|standard|deviation|error|to|and)\b"
+)
+_AROUND = " \t\n()[]±+/,;:=-–−—"
 _CURRENCY = re.compile(r"[$€£¥]\s?\Z")
 _PLURAL = re.compile(r"(?<=\d)s\Z")
 _NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/][^\W_]+)*")
@@ -112,6 +118,7 @@ def figures(text: str) -> tuple[Figure, ...]:
     if not numbers:
         return ()
     _share_units(text, numbers)
+    _share_over_brackets(text, numbers)
     compared = before(lower)
     for i, figure in enumerate(numbers):
         if figure.number in compared:
@@ -188,7 +195,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def _figure(text: str, numeral: Numeral) -> Figure:
     """Return a number with its sign, its unit and the comparison behind it."""
     comparison, end = after(text, numeral.end)
-    measure = unit(text, end, digits=numeral.digits)
+    measure = frequency(text, end) if numeral.often else unit(text, end, digits=numeral.digits)
     if raised := _RAISED.match(text, end):
         # a power of another number than ten, or a reference: it equals itself alone
         measure = Unit(parts=(raised[0],), power=0, end=raised.end())
@@ -233,6 +240,41 @@ def _share_units(text: str, numbers: list[Figure]) -> None:
         power = _exponent(following.value) - _exponent(following.size)
         numbers[i] = replace(figure, value=shifted(figure.value, power), unit=following.unit)
         listed = True
+
+
+def _share_over_brackets(text: str, numbers: list[Figure]) -> None:
+    """Give a number the unit behind the bracket of its spread: "132 (15) mm Hg"; and its limits its own: "5 mg (95% CI 3 to 7)"."""
+    for i, figure in enumerate(numbers):
+        bracket = _SPREAD.match(text, figure.end)
+        if bracket is None:
+            continue
+        start, end = bracket.span("inner")
+        inner = [k for k in range(i + 1, len(numbers)) if numbers[k].end <= end]
+        if not inner or numbers[inner[0]].start < start:
+            continue
+        spans = [(numbers[k].start - start, numbers[k].end - start) for k in inner]
+        words = _SPREADS.findall(said := _without(bracket["inner"].lower(), spans))
+        if _SPREADS.sub("", said).strip(_AROUND):
+            continue
+        bare = [k for k in inner if not numbers[k].unit]
+        if not figure.unit:
+            found = None if bracket["between"] else unit(text, bracket.end(), digits=False)
+            power, parts = (0, ()) if found is None else (found.power, found.parts)
+            bare.append(i)
+        elif {"ci", "confidence"}.isdisjoint(words) or not _within(
+            figure, [numbers[k] for k in bare]
+        ):
+            continue
+        else:
+            power, parts = _exponent(figure.value) - _exponent(figure.size), figure.unit
+        for k in bare if parts else ():
+            value = shifted(numbers[k].value, power)
+            numbers[k] = replace(numbers[k], value=value, unit=parts)
+
+
+def _within(figure: Figure, limits: Sequence[Figure]) -> bool:
+    sizes = [one.size for one in limits]
+    return len(sizes) > 1 and min(sizes) <= figure.size <= max(sizes)
 
 
 def _exponent(value: Decimal) -> int:

@@ -60,6 +60,13 @@ _NUMBER = re.compile(
     rf"(?:[ -](?P<scale>hundred|{_SCALE})(?![^\W_]))?"
     r"|(?P<vulgar>[½¼¾⅐-⅞]))"
 )
+#: "once daily", "twice a week", "5 mg b.i.d.": how often, not "once" as a time or "twice the risk"
+_OFTEN = re.compile(
+    r"\b(?P<times>once|twice|thrice)(?=[\s-](?:dai|night|hour|week|month|year)ly(?![^\W_])"
+    r"|\s(?:an?|per|each|every)\s(?:hour|day|night|week|month|year)(?![^\W_]))"
+    r"|(?<![^\W_.])(?P<latin>q\.?d|b\.?i\.?d|t\.?i\.?d|q\.?i\.?d)(?![^\W_])"
+)
+_TIMES = {"once": 1, "twice": 2, "thrice": 3, "qd": 1, "bid": 2, "tid": 3, "qid": 4}
 _COMMA = re.compile(r"0,\d+|\d+,\d{1,2}")
 
 
@@ -83,12 +90,19 @@ class Numeral:
     end: int
     #: whether it is in digits
     digits: bool
+    #: whether it says how often, with its unit
+    often: bool = False
 
 
 def numerals_of(text: str) -> Iterator[Numeral]:
     """Yield the numbers of a folded text in lower case."""
     for match in _NUMBER.finditer(text):
         yield Numeral(value=_value(match), start=match.start(), end=match.end(), digits=True)
+    for match in _OFTEN.finditer(text):
+        times = _TIMES[match[0].replace(".", "")]
+        yield Numeral(
+            value=Decimal(times), start=match.start(), end=match.end(), digits=False, often=True
+        )
     for match in _WORD.finditer(text):
         if match[0] == "one" and _is_pronoun(text, match):
             continue

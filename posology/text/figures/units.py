@@ -142,8 +142,8 @@ _EXPONENT = re.compile(
 _BODY = re.compile(r"\s(?:of\s)?(?:body[\s-]?(?:weight|mass)|bw)(?![^\W_])", re.IGNORECASE)
 _PER = re.compile(r"\s?/\s?(?P<bracket>\()?|\s(?:per|(?P<article>an?|each|every))\s", re.IGNORECASE)
 _PRODUCT = re.compile(r"\s?(?P<joined>[·.*×])\s?|[\s-]")
-_RATE = re.compile(r"\s(?:dai|hour|week|month|year)ly(?![^\W_])", re.IGNORECASE)
-_RATES = {"dai": "d", "hour": "h", "week": "wk", "month": "mo", "year": "y"}
+_RATE = re.compile(r"[\s-](?:dai|night|hour|week|month|year)ly(?![^\W_])", re.IGNORECASE)
+_RATES = {"dai": "d", "night": "d", "hour": "h", "week": "wk", "month": "mo", "year": "y"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,6 +166,8 @@ def unit(text: str, at: int, *, digits: bool = True) -> Unit | None:
         at: one past a number.
         digits: whether letters right behind the number are its unit, whatever they are.
     """
+    if _PER.match(text, at) and len((rated := _rest(text, "1", 0, at)).parts) > 1:
+        return rated
     gap = _GAP.match(text, at)
     start = at if gap is None else gap.end()
     word = _FACTOR.match(text, start)
@@ -190,6 +192,12 @@ def unit(text: str, at: int, *, digits: bool = True) -> Unit | None:
     return _rest(text, base, power, end)
 
 
+def frequency(text: str, at: int) -> Unit:
+    """Return the unit of a word that says how often: of "twice daily" that of "2 times daily"; of "b.i.d." the same."""
+    found = _rest(text, "fold", 0, at)
+    return found if len(found.parts) > 1 else Unit(parts=("fold", "d"), power=0, end=at)
+
+
 def _rest(text: str, base: str, power: int, end: int) -> Unit:
     """Return a unit with all that follows its first part."""
     counted, *by = base.split("/")
@@ -206,7 +214,7 @@ def _rest(text: str, base: str, power: int, end: int) -> Unit:
     if inside and text[end : end + 1] == ")":
         end += 1
     if rate := _RATE.match(text, end):
-        by.append(_RATES[rate[0].strip().lower()[:-2]])
+        by.append(_RATES[rate[0][1:-2].lower()])
         end = rate.end()
     return Unit(parts=("·".join(sorted(counts)), *sorted(by)), power=power, end=end)
 

@@ -288,6 +288,7 @@ def test_without_pdfium_an_error_says_what_to_install(
             "the drug-eluting one a drug-eluting stent",
         ),
         (["the re-", "sponse was", "a response of"], "the response was a response of"),
+        (["with COVID-", "19 and TNF-", "α of 5-", "10 mg"], "with COVID-19 and TNF-α of 5- 10 mg"),
         ([], ""),
     ],
 )

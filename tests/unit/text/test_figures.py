@@ -174,6 +174,19 @@ def alike(one: str, other: str) -> bool:
         ("60 mL/min/1.73 m2", "60 mL/min per 1.73 m²"),
         ("12 (SD 3) mg", "12 (SD 3) mg"),
         ("1’234", "1234"),
+        ("12.1%-15.3%", "12.1% to 15.3%"),
+        ("65.2+/-10.1 years", "65.2 ± 10.1 years"),
+        ("150 x 10^9 per litre", "150 × 10⁹/L"),
+        ("150,000 per microliter", "150,000/µL"),
+        ("twice daily", "two times a day"),
+        ("5 mg twice a day", "5 mg b.i.d."),
+        ("5 mg BID", "5 mg twice-daily"),
+        ("thrice weekly", "3 times per week"),
+        ("132.4 (15.2) mm Hg", "132.4 mm Hg (15.2 mm Hg)"),
+        ("3.2 (SD 0.9) mmol/L", "3.2 mmol/L (SD 0.9 mmol/L)"),
+        ("20 [10–40] mg", "20 mg [10 mg to 40 mg]"),
+        ("5 mg (95% CI 3 to 7)", "5 mg (95% CI, 3 mg to 7 mg)"),
+        ("95.0% effective (95% CI, 90.3 to 97.6)", "95% (95% CI 90.3% to 97.6%)"),
     ],
 )  # fmt: skip
 def test_ways_to_write_one_figure_are_equal(one: str, other: str) -> None:
@@ -243,6 +256,12 @@ def test_ways_to_write_one_figure_are_equal(one: str, other: str) -> None:
         ("65 years or older", ">65 years"),
         ("140/90 mm Hg or higher", "140/90 mm Hg"),
         ("0.48, 95% CI 0.30 to 0.77", "0.48% and 95% CI 0.30 to 0.77"),
+        ("once daily", "once weekly"),
+        ("once daily", "twice daily"),
+        ("5 mg b.i.d.", "5 mg t.i.d."),
+        ("20 mg (95% CI 0.3 to 0.6)", "20 mg (95% CI 0.3 mg to 0.6 mg)"),
+        ("12 (n = 3) mg", "12 mg (n = 3 mg)"),
+        ("12 (3) of them", "12 (3) mg"),
     ],
 )  # fmt: skip
 def test_figures_that_differ_are_never_equal(one: str, other: str) -> None:

@@ -156,6 +156,21 @@ def test_any_text_has_an_outcome(text: str) -> None:
     assert foreign(text) is None or isinstance(foreign(text), str)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No, vitamin A supplementation increased mortality.",
+        "No significant difference; group A 12%, group B 13%.",
+        "Yes. Vitamin D plus calcium lowered fractures.",
+        "Median LDL 3.2 mmol/L (n = 40)",
+        "Pembrolizumab plus chemotherapy (n = 410)",
+        "Salt et al. 2015, sand et al. 2016",
+    ],
+)
+def test_short_answers_and_cells_of_tables_are_english(text: str) -> None:
+    assert foreign(text) is None
+
+
 def test_the_letters_of_an_id_are_no_words() -> None:
     assert foreign("Yes, it promotes development [set:622629d13a8413c65300007e].") is None
     assert foreign("2型糖尿病の治療は何ですか") == "Japanese"

@@ -48,6 +48,28 @@ def test_entries_their_fields_and_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "field",
+    [
+        r"doi={10.1000/978-3{\_}28}",
+        r"doi={10.1000/978-3\_28}",
+        r"url={https://doi.org/10.1000/978-3\_28}",
+        r"doi={10.1000/978-3\textunderscore{}28}",
+    ],
+)
+def test_the_marks_of_latex_are_no_part_of_a_doi(tmp_path: Path, field: str) -> None:
+    (found,) = items(tmp_path, f"@article{{a, abstract={{Salt helped.}}, {field}}}".encode())
+    assert isinstance(found, Record)
+    assert found.passage.doi == "10.1000/978-3_28"
+
+
+def test_comparisons_in_a_doi_are_read(tmp_path: Path) -> None:
+    doi = "10.1002/(SICI)1097(1998)82:1$<$1::AID-1$>$3.0"
+    (found,) = items(tmp_path, f"@article{{a, abstract={{Salt helped.}}, doi={{{doi}}}}}".encode())
+    assert isinstance(found, Record)
+    assert found.passage.doi == doi.replace("$", "").lower()
+
+
+@pytest.mark.parametrize(
     ("latex", "text"),
     [
         (r"5 \textless{} 6 {\textgreater} 4", "5 < 6 > 4"),
