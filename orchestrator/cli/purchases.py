@@ -177,6 +177,13 @@ def say(lines: Iterable[str], style: str = "") -> None:
         print_line(console, line, style)
 
 
+def listed(lines: Sequence[str], what: str) -> Iterator[str]:
+    """Yield the first lines, and how many more there are of what they are about."""
+    yield from lines[:LISTED]
+    if len(lines) > LISTED:
+        yield f"… and {len(lines) - LISTED:,} more {what}"
+
+
 def has_terminal() -> bool:
     """Return whether a user can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()

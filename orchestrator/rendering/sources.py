@@ -18,6 +18,7 @@ from posology.published.answers import (
     standing,
 )
 from posology.text.names import byline
+from posology.text.references import references
 from posology.types import Backing
 from posology.types.flags import OWN, STOPPED
 
@@ -29,8 +30,6 @@ _DOI = "/:;()._-"
 #: ids of items in libraries of Zotero
 _STUDY = re.compile(r"nct:(NCT[0-9]{8})")
 _ZOTERO = re.compile(r"zotero:(groups/[0-9]+/)?([A-Z0-9]{8})")
-#: references in an answer, by passage id: ``[pmid:123, 2015, Review]``
-_BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,14 +80,12 @@ def verdict(out: AskOutput) -> str | None:
 def numbered(out: AskOutput, text: str) -> str:
     """Return a part of an answer with the numbers of sources instead of their ids."""
     numbers = {one.source.id: str(one.number) for one in cited(out)}
-
-    def bracket(found: re.Match[str]) -> str:
-        items = [item.strip() for item in re.split(r"[,;]", found[1])]
-        if not any(item in numbers for item in items):
-            return found[0]
-        return f"[{', '.join(numbers.get(item, item) for item in items)}]"
-
-    return _BRACKETS.sub(bracket, text)
+    shown, end = "", 0
+    for found in references(text, numbers):
+        named = ", ".join(numbers.get(item, item) for item in found.items)
+        shown += f"{text[end : found.start]}[{named}]"
+        end = found.end
+    return shown + text[end:]
 
 
 def mark(one: SentenceSupportOutput) -> str:

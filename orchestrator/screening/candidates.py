@@ -9,7 +9,15 @@ from pathlib import Path
 
 from posology.corpus.files import read
 from posology.corpus.folders import check, expand
-from posology.corpus.items import Notice, NoticeKind, Parts, Record, article_of
+from posology.corpus.items import (
+    Notice,
+    NoticeKind,
+    Parts,
+    Record,
+    Remark,
+    article_of,
+    canonical,
+)
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 from posology.types.tables import Document
@@ -31,6 +39,8 @@ class Candidates:
     unreadable: int
     #: ids of documents that are retracted
     retracted: frozenset[str]
+    #: what is to be known of records and files that were read
+    remarks: tuple[str, ...] = ()
 
     @property
     def duplicates(self) -> int:
@@ -57,8 +67,11 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
     #: whether a record whose parts are being read is the first of its work
     begun: dict[str, bool] = {}
     bad: list[BadRecord | BadFile] = []
+    remarks: list[str] = []
     retracted: set[str] = set()
     for file in expand(given):
+        # not all kinds of files say where the parts of an article end
+        begun.clear()
         if isinstance(file, Path):
             # in the order of the files, whatever of them can be read
             counts[file] = 0
@@ -68,11 +81,18 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
                     article = passage.parent or passage.id
                     if article not in begun:
                         names = tuple(_names(passage, article))
-                        first = next((same[i] for i in names if i in same), None)
+                        known = dict.fromkeys(same[i] for i in names if i in same)
+                        earliest = works if len(known) > 1 else known
+                        first = next((one for one in earliest if one in known), article)
                         counts[item.path] += 1
-                        begun[article] = first is None
-                        for name in names:
-                            same.setdefault(name, first or article)
+                        begun[article] = not known
+                        same |= dict.fromkeys(names, first)
+                        for other in known.keys() - {first}:
+                            # this record says that two earlier ones are one
+                            same |= {name: first for name, one in same.items() if one == other}
+                            del works[other]
+                            if other in begun:
+                                begun[other] = False
                     if begun[article]:
                         works.setdefault(article, []).append(passage)
                     if passage.parent is None:
@@ -82,7 +102,9 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
                 case Parts():
                     begun.pop(item.id, None)
                 case Notice(kind=NoticeKind.RETRACTION):
-                    retracted.add(item.target)
+                    retracted.add(canonical(item.target))
+                case Remark():
+                    remarks.append(str(item))
                 case BadFile() | BadRecord():
                     bad.append(item)
     unreadable = _count_unreadable(bad, same, counts)
@@ -96,6 +118,7 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
         bad=tuple(map(str, bad)),
         unreadable=unreadable,
         retracted=frozenset(same.get(one, one) for one in retracted) & works.keys(),
+        remarks=tuple(remarks),
     )
 
 

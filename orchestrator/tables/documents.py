@@ -11,7 +11,7 @@ from pydantic import PlainSerializer
 
 from posology.corpus.files import read
 from posology.corpus.folders import check, expand
-from posology.corpus.items import Notice, NoticeKind, Record
+from posology.corpus.items import Notice, NoticeKind, Record, Remark, canonical, targets_of
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 from posology.types.tables import Document
@@ -27,6 +27,8 @@ class Papers:
     bad: tuple[str, ...]
     #: ids of documents that a notice in the files retracts; as JSON, in an order that is the same in every process
     retracted: Annotated[frozenset[str], PlainSerializer(sorted, return_type=list[str])]
+    #: what is to be known of records and files that were read
+    remarks: tuple[str, ...] = ()
 
 
 def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Papers:
@@ -45,6 +47,7 @@ def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Paper
     check(given)
     articles: dict[str, dict[str, Passage]] = {}
     bad: list[str] = []
+    remarks: list[str] = []
     retracted: set[str] = set()
     own = {path.resolve() for path in without}
     for file in expand(given):
@@ -57,7 +60,9 @@ def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Paper
                     # an article that two files have is read once
                     parts.setdefault(passage.id, passage)
                 case Notice(kind=NoticeKind.RETRACTION):
-                    retracted.add(item.target)
+                    retracted.add(canonical(item.target))
+                case Remark():
+                    remarks.append(str(item))
                 case BadFile() | BadRecord():
                     bad.append(str(item))
     documents = tuple(Document.of(tuple(parts.values())) for parts in articles.values())
@@ -67,6 +72,7 @@ def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Paper
         retracted=frozenset(
             one.id
             for one in documents
-            if one.id in retracted or any(p.retracted for p in one.passages)
+            if any(p.retracted or not retracted.isdisjoint(targets_of(p)) for p in one.passages)
         ),
+        remarks=tuple(remarks),
     )

@@ -104,6 +104,29 @@ class Parts:
         return len(number) <= len(str(self.count)) and int(number) <= self.count
 
 
+#: columns of a passage that a target may name: they are also the prefixes before its colon
+NAMED_BY = ("pmid", "doi", "pmcid")
+
+
+def targets_of(passage: Passage) -> tuple[str, ...]:
+    """Return the targets of notices that a passage fits: its id, its article's, and its PMID, DOI and PMC number."""
+    numbers = ((kind, getattr(passage, kind)) for kind in NAMED_BY)
+    known = (f"{kind}:{value}" for kind, value in numbers if value)
+    article = () if passage.parent is None else (passage.parent,)
+    return tuple(dict.fromkeys(canonical(key) for key in (passage.id, *article, *known)))
+
+
+def canonical(target: str) -> str:
+    """Return a target as passages write it: DOIs in lower case, PMC numbers in upper case."""
+    kind, colon, value = target.partition(":")
+    match kind if colon else "":
+        case "doi" | "DOI":
+            return f"doi:{value.lower()}"
+        case "pmcid" | "PMCID":
+            return f"pmcid:{value.upper()}"
+    return target
+
+
 class NoticeKind(StrEnum):
     """Kind of a notice about a passage."""
 
@@ -134,14 +157,17 @@ class Notice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remark:
-    """A remark on a record that was read, e.g. that a page of it was not; the record is valid."""
+    """A remark on a record that was read, e.g. that a page of it was not, or on a file; the record is valid."""
 
     reason: str
     path: Path
     #: place in the file, counted from 1
     line: int
-    #: id of the record, or the part of it that is meant, e.g. ``page 3``; ``None``: the file is one record
+    #: id of the record, or the part of it that is meant, e.g. ``page 3``; ``None``: the file
     record: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}"
 
 
 Item: TypeAlias = Record | Deletion | Notice | Parts | Remark | BadRecord | BadFile

@@ -9,9 +9,8 @@ is wrong is seen; without a citation it stays unclear.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import attrgetter
@@ -19,6 +18,7 @@ from operator import attrgetter
 from posology.seams import SupportJudge
 from posology.text.figures import spelt
 from posology.text.languages import foreign
+from posology.text.references import references
 from posology.text.sentences import split
 from posology.types import (
     Answer,
@@ -43,7 +43,6 @@ from strategies.support.rules import around_of, completed, failures, other_subje
 SUPPORTED, CONTRADICTED = 0.88, 0.81
 #: share of a sentence's content words that a refused quote has, at least, to be compared with it
 _ALIKE = 0.5
-_BRACKETS = re.compile(r"\s*\[([^\[\]]*)\]")
 #: what follows if a judge whose word counts does not support a sentence
 _OBJECTIONS = {
     Stance.CONTRADICTS: (Backing.CONTRADICTED, Rule.OPPOSITE),
@@ -234,7 +233,9 @@ def statements(answer: Answer) -> tuple[Statement, ...]:
 
 def _named(sentence: str, citations: Sequence[Citation]) -> tuple[int, ...]:
     ids = {
-        part.strip() for found in _BRACKETS.findall(sentence) for part in re.split("[,;]", found)
+        item
+        for found in references(sentence, (one.passage_id for one in citations))
+        for item in found.items
     }
     return tuple(i for i, one in enumerate(citations) if one.passage_id in ids)
 
@@ -248,12 +249,7 @@ def _case(
 ) -> Case:
     cited = tuple(answer.citations[i] for i in place.citations)
     named = {one.passage_id for one in cited}
-    text = _BRACKETS.sub(
-        lambda found: (
-            "" if named & {part.strip() for part in re.split("[,;]", found[1])} else found[0]
-        ),
-        answer.text[place.start : place.end],
-    )
+    text = _without(answer.text[place.start : place.end], named)
     quotes = cited or tuple(one for one in place.refused if _alike(text, one.quote))
     words = [one.quote for one in quotes]
     ids = {one.passage_id for one in quotes}
@@ -267,6 +263,15 @@ def _case(
         texts=texts,
         premise=context,
     )
+
+
+def _without(sentence: str, ids: Collection[str]) -> str:
+    """Return a sentence without its references."""
+    text, end = "", 0
+    for found in references(sentence, ids):
+        text += sentence[end : found.start].rstrip()
+        end = found.end
+    return text + sentence[end:]
 
 
 def _differences(

@@ -269,6 +269,43 @@ def test_a_record_in_parts_is_one_and_a_repeated_row_a_duplicate(tmp_path: Path)
     )
 
 
+@pytest.mark.parametrize("order", ["abc", "cab", "acb", "bca"])
+def test_records_that_a_third_one_joins_are_one_in_any_order(tmp_path: Path, order: str) -> None:
+    known = {"a": {"pmid": "11111"}, "b": {"doi": "10.1000/x"}}
+    known["c"] = known["a"] | known["b"]
+    files = [
+        write_rows(
+            tmp_path / f"{name}.jsonl", [{"id": f"n:{name}", "text": "Gout.", **known[name]}]
+        )
+        for name in order
+    ]
+    found = read_candidates(files)
+    assert [one.id for one in found.documents] == [f"n:{order[0]}"]
+    assert found.duplicates == 2
+    assert set(found.same.values()) == {f"n:{order[0]}"}
+
+
+def test_parts_of_an_article_in_a_second_file_are_a_duplicate(tmp_path: Path) -> None:
+    given = [{"id": f"n:a#{n}", "parent": "n:a", "text": "Gout."} for n in (1, 2)]
+    files = [write_rows(tmp_path / f"{name}.jsonl", given) for name in "ab"]
+    found = read_candidates(files)
+    assert [[part.id for part in one.passages] for one in found.documents] == [["n:a#1", "n:a#2"]]
+    assert found.sources == (("a.jsonl", 1), ("b.jsonl", 1))
+    assert found.duplicates == 1
+
+
+def test_what_is_said_of_a_whole_file_is_no_record(tmp_path: Path) -> None:
+    hits = tmp_path / "hits.csv"
+    hits.write_text(
+        "PMID,Title,Abstract,Abstract (German)\n1,Salt,Gout.,Gicht.\n2,Sand,Rust.,Rost.\n"
+    )
+    found = read_candidates([hits])
+    assert (found.sources, found.unreadable, len(found.documents)) == ((("hits.csv", 2),), 0, 2)
+    assert found.bad == ()
+    (remark,) = found.remarks
+    assert "2 rows have text in columns that are not read (Abstract (German))" in remark
+
+
 def test_what_cannot_be_read_is_identified_and_removed_before_screening(
     cli: Callable[..., Result], tmp_path: Path
 ) -> None:

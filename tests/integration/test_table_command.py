@@ -20,6 +20,7 @@ from typer.testing import Result
 
 from orchestrator.rendering import tables
 from orchestrator.rendering.tables import TableForm, export_table
+from orchestrator.screening.candidates import read_candidates
 from orchestrator.tables.documents import read_papers
 from posology.corpus.files import read
 from posology.corpus.items import Record
@@ -168,6 +169,16 @@ def test_a_remark_leaves_no_document_out(tmp_path: Path) -> None:
     page.write_text("<p>Aged <img src=ge.gif> 65.")
     read = read_papers([page])
     assert (len(read.documents), read.bad) == (1, ())
+    (remark,) = read.remarks
+    assert "1 place could not be read" in remark
+
+
+def test_a_notice_retracts_the_article_that_it_names_by_another_number(tmp_path: Path) -> None:
+    rows = "PMID,DOI,Title,Abstract\n1,10.1000/Salt.1,Salt,Salt helped.\n"
+    rows += "2,10.1000/salt.2,Retraction: Salt. doi: 10.1000/salt.1,It is retracted.\n"
+    hits = tmp_path / "hits.csv"
+    hits.write_text(rows)
+    assert read_papers([hits]).retracted == read_candidates([hits]).retracted == {"pmid:1"}
 
 
 def inventing(body: Any) -> str:

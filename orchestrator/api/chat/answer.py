@@ -19,12 +19,11 @@ from posology.published.chat import (
     UrlCitation,
 )
 from posology.published.jobs import JobOutput
+from posology.text.references import references
 from posology.types import Usage
 
 #: an escaped character, or a link to an article: brackets of any text are escaped, so that only our own links have these
 _LINK = re.compile(r"\\.|\[(?:\[\d+\]|(?:[^\[\]\\]|\\.)*)\]\(<([^<>\s]+)>\)", re.DOTALL)
-#: references in an answer, by passage id: ``[pmid:123, pmid:456]``
-_BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 
 
 def message(out: AskOutput, *, completed: str | None = None) -> ChatMessage:
@@ -136,13 +135,12 @@ def _referring(
 ) -> tuple[str, set[int]]:
     """Return a piece of an answer with its references as links, and their numbers."""
     shown, named, end = "", set[int](), 0
-    for found in _BRACKETS.finditer(text):
-        items = [item.strip() for item in re.split(r"[,;]", found[1])]
-        if numbers := [numbered[item] for item in items if item in numbered]:
-            shown += _plain(text[end : found.start()])
-            shown += " ".join(_reference(number, linked) for number in numbers)
-            named.update(numbers)
-            end = found.end()
+    for found in references(text, numbered):
+        numbers = [numbered[item] for item in found.items if item in numbered]
+        shown += _plain(text[end : found.start])
+        shown += " ".join(_reference(number, linked) for number in numbers)
+        named.update(numbers)
+        end = found.end
     return shown + _plain(text[end:]), named
 
 

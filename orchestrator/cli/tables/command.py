@@ -13,11 +13,11 @@ from orchestrator.cli.common import JsonOption, errors, print_json, run
 from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import (
-    LISTED,
     PaymentOptions,
     carry_out,
     check_request,
     cost_lines,
+    listed,
     say,
 )
 from orchestrator.cli.question_options import RequestOptions
@@ -172,6 +172,7 @@ def _fill_in(
     with open_run(output.with_suffix(_RUN)) as file:
         paid, quote = run(lambda: prepare(terms, wanted.reading.model, lambda _: wanted.plan(file)))
         estimate = wanted.estimate(quote, len(paid.todo))
+        say(listed(wanted.papers.remarks, "remarks"))
         say(_estimate_lines(estimate))
         if not carry_out(paid, terms, payment, as_json=as_json):
             return table_output(
@@ -213,9 +214,7 @@ def _estimate_lines(out: TableEstimate) -> Iterator[str]:
 def _report(out: TableOutput, output: Path) -> Iterator[str]:
     from orchestrator.rendering.words import money, plural
 
-    yield from out.left_out[:LISTED]
-    if len(out.left_out) > LISTED:
-        yield f"… and {len(out.left_out) - LISTED:,} more records that cannot be read"
+    yield from listed(out.left_out, "records that cannot be read")
     yield from (f"{row.document}: not read: {row.error}" for row in out.rows if row.error)
     yield from (
         f"{row.document}: {plural(row.unread_pages, 'page')} not read"

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, errors, print_json, tell_preparing
 from orchestrator.cli.ending import SOME_BAD
-from orchestrator.cli.purchases import LISTED, say
+from orchestrator.cli.purchases import listed, say
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def screen(
         if as_json:
             print_json(out)
         else:
+            say(listed(candidates.remarks, "remarks"))
             say(_report(out, candidates.bad))
     if candidates.bad:
         raise typer.Exit(SOME_BAD)
@@ -109,9 +110,7 @@ def _readers(names: list[str]) -> tuple[str, ...]:
 def _report(out: ScreeningOutput, bad: tuple[str, ...]) -> Iterator[str]:
     from orchestrator.screening.diagram import stated
 
-    yield from bad[:LISTED]
-    if len(bad) > LISTED:
-        yield f"… and {len(bad) - LISTED:,} more records that cannot be read"
+    yield from listed(bad, "records that cannot be read")
     identified = sum(one.records for one in out.sources)
     yield (
         f"{identified:,} records identified, {out.duplicates:,} duplicates, {out.unreadable:,} unreadable, "

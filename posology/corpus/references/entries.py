@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from posology.corpus.decoding import FAULTS, message
-from posology.corpus.items import Item
+from posology.corpus.items import Item, Remark
 from posology.corpus.pubmed.record import Parsed
 from posology.errors import BadFile
 
@@ -27,6 +27,8 @@ class Entry:
     reason: str = ""
     #: what of it was not understood
     remarks: tuple[str, ...] = ()
+    #: what is said of all entries, in place of one; empty: it is one
+    of_all: str = ""
 
 
 class Unreadable(Exception):
@@ -48,7 +50,9 @@ def items(entries: Entries, build: Build, path: Path, *, after: int) -> Iterator
     try:
         for row, entry in enumerate(entries(path)):
             last = entry.line
-            if last > after:
+            if last > after and entry.of_all:
+                yield Remark(reason=entry.of_all, path=path, line=last)
+            elif last > after:
                 parsed = Parsed(reason=entry.reason) if entry.reason else build(entry.values, path)
                 if entry.remarks and parsed.passage is not None:
                     parsed = replace(parsed, remarks=entry.remarks + parsed.remarks)
@@ -65,8 +69,8 @@ def count(entries: Entries, path: Path) -> int:
     """Return the number of entries, up to where the file can be read."""
     found = 0
     try:
-        for _ in entries(path):
-            found += 1
+        for entry in entries(path):
+            found += not entry.of_all
     except (Unreadable, *FAULTS):
         pass  # `items` reports it with its line
     return found

@@ -47,7 +47,7 @@ def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[
 
 
 def count(path: Path, *, columns: Columns = GUESSED) -> int:
-    """Return the number of rows, and of what is said of all of them, up to where the file can be read."""
+    """Return the number of rows, up to where the file can be read."""
     return entries.count(partial(_entries, columns=columns), path)
 
 
@@ -90,7 +90,7 @@ def _entries(path: Path, *, columns: Columns) -> Iterator[Entry]:
             )
             yield entry
         if ignored:
-            yield Entry(line=last, reason=_not_read(header, ignored))
+            yield Entry(line=last, of_all=_not_read(header, ignored))
 
 
 def _not_read(header: Header, count: int) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from posology.corpus.items import NoticeKind
+from posology.corpus.items import NAMED_BY, NoticeKind, canonical, targets_of
 from posology.index.connection import translated
 from posology.index.maintenance import compact
 from posology.index.schema import marks, own_flags, read_flags
@@ -25,8 +25,6 @@ from posology.types import Flag, FlagKind, Passage
 from posology.types.flags import NOTICE, OWN
 
 _TABLE = "notices"
-#: columns of a passage that a target may name, by the prefix before its colon
-_COLUMNS = {"pmid": "pmid", "doi": "doi", "pmcid": "pmcid"}
 #: prefixes of ids that are made of a DOI, or of a PMC number
 _DOI = ("doi:", "DOI:")
 _PMCID = ("pmcid:PMC", "pmcid:pmc", "PMCID:PMC", "PMCID:pmc")
@@ -37,7 +35,7 @@ NAMED = 10_000
 #: columns that a row's marks are derived from
 MARKED = (
     "id", "parent", "retracted", "concern", "flags", "own_retracted", "own_concern", "publication_types",
-    *_COLUMNS.values(),
+    *NAMED_BY,
 )  # fmt: skip
 _NOTHING: frozenset[Flag] = frozenset()
 
@@ -76,7 +74,7 @@ class Known:
         A retraction that its source undid by a reinstatement of the same day or later is left out.
         """
         own = own_flags(passage)
-        said: AbstractSet[Flag] = _NOTHING.union(*map(self.target, keys(passage)))
+        said: AbstractSet[Flag] = _NOTHING.union(*map(self.target, targets_of(passage)))
         if not said:
             return own
         # its own record may give notice of itself, for its copies
@@ -210,25 +208,6 @@ class Notices:
         return pa.Table.from_pylist(rows, schema=self._schema)
 
 
-def keys(passage: Passage) -> tuple[str, ...]:
-    """Return the targets that a passage fits: its id, its article's, and its PMID, DOI and PMC number."""
-    numbers = ((kind, getattr(passage, name)) for kind, name in _COLUMNS.items())
-    known = (f"{kind}:{value}" for kind, value in numbers if value)
-    article = () if passage.parent is None else (passage.parent,)
-    return tuple(dict.fromkeys(canonical(key) for key in (passage.id, *article, *known)))
-
-
-def canonical(target: str) -> str:
-    """Return a target as passages write it: DOIs in lower case, PMC numbers in upper case."""
-    kind, colon, value = target.partition(":")
-    match kind if colon else "":
-        case "doi" | "DOI":
-            return f"doi:{value.lower()}"
-        case "pmcid" | "PMCID":
-            return f"pmcid:{value.upper()}"
-    return target
-
-
 def predicates(targets: Iterable[str]) -> list[str]:
     """Return SQL conditions; the rows that fit any of the targets are those that meet any of them.
 
@@ -238,8 +217,8 @@ def predicates(targets: Iterable[str]) -> list[str]:
     values: dict[str, list[str]] = defaultdict(list)
     for name in sorted(names):
         kind, _, value = name.partition(":")
-        if kind in _COLUMNS and value:
-            values[_COLUMNS[kind]].append(value)
+        if kind in NAMED_BY and value:
+            values[kind].append(value)
     # the case of prefixes differs between sources of ids
     numbers = [name.removeprefix(_PMCID[0]) for name in names if name.startswith(_PMCID[0])]
     names.update(before + number for number in numbers for before in _PMCID)
@@ -293,7 +272,7 @@ def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[str, Righ
     """
     wanted = {}
     for row in rows:
-        numbers = {name: row[name] for name in _COLUMNS.values()}
+        numbers = {name: row[name] for name in NAMED_BY}
         own = {"retracted": row["own_retracted"], "concern": row["own_concern"]}
         types = tuple(row["publication_types"] or ())
         flags = known.flags(
