@@ -23,13 +23,12 @@ from posology.llm.offline.replies import NOTICE
 from posology.published.answers import AskOutput, Source, Status, SupportOutput
 
 
-def regraded(item: Item, row: EvalRow) -> EvalRow:
+def regraded(gold: Gold, row: EvalRow) -> EvalRow:
     """Return a row with its grade by the present known answer, which may have been corrected since.
 
     A refusal is right where the literature does not answer the question. Else a verdict decides; without one, whether the
     answer has all words of an accepted answer (stemmed); without these, whether it cites a gold passage.
     """
-    gold = item.case.gold
     citations = None if row.status is None else _citations(gold, row)
     return row.model_copy(
         update={
@@ -68,7 +67,7 @@ def answered_row(item: Item, out: AskOutput, account: Account, *, replayed: bool
             "index": out.index,
         }
     )
-    return regraded(item, row)
+    return regraded(item.case.gold, row)
 
 
 def failed_row(item: Item, error: PosologyError, account: Account) -> EvalRow:

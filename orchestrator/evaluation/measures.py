@@ -19,6 +19,8 @@ from orchestrator.evaluation.forms import (
     Outcome,
     SupportCounts,
 )
+from orchestrator.evaluation.grading import regraded
+from posology.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -203,7 +205,7 @@ def differences(plan: Plan, rows: Rows, other: Other | None = None) -> Iterator[
         other: another run; ``None``: there is none.
     """
     mine = _by_cell(rows[item.key] for item in plan.items if item.key in rows)
-    theirs = {} if other is None else _by_cell(other.rows.values())
+    theirs = {} if other is None else _by_cell(_comparable(plan, other))
     for suite in plan.suites:
         here = [cell for cell in mine if cell.suite == suite.name]
         for cell in here[1:]:
@@ -214,6 +216,26 @@ def differences(plan: Plan, rows: Rows, other: Other | None = None) -> Iterator[
             before = cell if cell in theirs else there[0] if alone else None
             if before is not None and other is not None:
                 yield from _difference(cell, mine[cell], before, theirs[before], str(other.path))
+
+
+def _comparable(plan: Plan, other: Other) -> Iterator[EvalRow]:
+    """Yield the rows of another run, of a question that it was asked in several ways that of the plan.
+
+    Raises:
+        InputError: none of them is the plan's.
+    """
+    asked = {item.key for item in plan.items}
+    names = {(item.suite, item.case.id) for item in plan.items}
+    found: dict[tuple[Cell, str], list[str]] = {}
+    for key, row in other.rows.items():
+        found.setdefault((Cell.of(row), row.id), []).append(key)
+    for (cell, name), keys in found.items():
+        same = asked.intersection(keys) or keys
+        if len(same) > 1 and (cell.suite, name) in names:
+            raise InputError(
+                f"{other.path} has question {name} in {len(same)} ways that differ in an option: compare with a folder of one run"
+            )
+        yield other.rows[next(iter(same))]
 
 
 def _by_cell(rows: Iterable[EvalRow]) -> dict[Cell, dict[str, EvalRow]]:
@@ -232,8 +254,9 @@ def _difference(
     folder: str | None,
 ) -> Iterator[DifferenceMeasured]:
     """Yield the difference; none if no question is in both."""
+    # known answers may have been corrected since
     pairs = [
-        (row, others[name])
+        (row, regraded(row.gold, others[name]))
         for name, row in rows.items()
         if name in others and others[name].question == row.question
     ]

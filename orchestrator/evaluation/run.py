@@ -230,7 +230,7 @@ def _regrade(plan: Plan, folder: Folder) -> None:
     """Write the rows again whose known answer was corrected since."""
     rows = folder.rows.content
     old = [(item, rows[item.key]) for item in plan.items if item.key in rows]
-    new = [(row, regraded(item, row)) for item, row in old]
+    new = [(row, regraded(item.case.gold, row)) for item, row in old]
     changed = [now for row, now in new if now != row]
     if changed:
         folder.rows.write(*changed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, count
 from types import MappingProxyType
 from typing import Any
 
@@ -65,13 +66,14 @@ def ris(sources: Iterable[Source], quoted: Mapping[str, str] = _NOWHERE) -> str:
 
 def bibtex(sources: Iterable[Source], quoted: Mapping[str, str] = _NOWHERE) -> str:
     """Return BibTeX entries; their keys are the passages' ids in letters and digits. See :func:`ris`."""
-    used: dict[str, int] = {}
+    used: set[str] = set()
     entries = []
     for one in sources:
         key = re.sub(r"[^A-Za-z0-9]+", "_", _article(one)).strip("_") or "passage"
-        used[key] = used.get(key, 0) + 1
-        if used[key] > 1:
-            key = f"{key}_{used[key]}"
+        # BibTeX does not tell capitals in keys
+        several = (f"{key}_{n}" for n in count(2))
+        key = next(one for one in chain([key], several) if one.casefold() not in used)
+        used.add(key.casefold())
         fields = "".join(f"  {name} = {{{value}}},\n" for name, value in _bibtex(one, quoted))
         entries.append(f"@{'article' if one.journal else 'misc'}{{{key},\n{fields}}}\n")
     return "\n".join(entries)
@@ -117,7 +119,7 @@ def _bibtex(source: Source, quoted: Mapping[str, str]) -> Iterator[tuple[str, st
         ("pmid", verbatim(source.pmid)),
         ("pmcid", verbatim(source.pmcid)),
         ("url", verbatim(link(source))),
-        ("note", _note(source, quoted)),
+        ("note", _tex(_note(source, quoted))),
     )
 
 
@@ -142,7 +144,6 @@ def _tex(text: str) -> str:
 def _csl(source: Source, quoted: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     yield "id", _article(source)
     yield "type", "article-journal" if source.journal else "document"
-    date = source.published or (str(source.year) if source.year is not None else "")
     yield from _given(
         ("title", safe(source.title)),
         ("container-title", source.journal and safe(source.journal)),
@@ -154,9 +155,9 @@ def _csl(source: Source, quoted: Mapping[str, str]) -> Iterator[tuple[str, Any]]
     )
     if source.authors:
         yield "author", [_csl_name(name) for name in source.authors]
-    parts = [int(part) for part in date.split("-") if part.isdigit()]
-    if parts:
-        yield "issued", {"date-parts": [parts]}
+    parts = [int(part) for part in (source.published or "").split("-") if part.isdigit()]
+    if parts or source.year is not None:
+        yield "issued", {"date-parts": [parts or [source.year]]}
 
 
 def _article(source: Source) -> str:

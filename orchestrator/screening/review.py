@@ -79,7 +79,8 @@ class Review:
         Records are relevant unless excluded, so that an open disagreement or an unsure reader loses none.
         """
         decided = dict.fromkeys(name for some in self.readers.values() for name in some)
-        ordered = sorted(decided, key=lambda name: self.places.get(name, 0))
+        places = self.places
+        ordered = sorted(decided, key=lambda name: places.get(name, 0))
         return {name: not self._is_excluded(name) for name in ordered}
 
     def _is_excluded(self, name: str) -> bool:
@@ -134,10 +135,11 @@ class Review:
 
     def _withheld(self, read: Mapping[str, bool]) -> str | None:
         """Return why the read records are not the first of an order that is known; ``None``: they are."""
-        if strange := [name for name in read if name not in self.places]:
+        places = self.places
+        if strange := [name for name in read if name not in places]:
             return f"the place of {strange[0]} in the reading order is unknown ({len(strange):,} records)"
         if skipped := self.passed_over:
-            place = self.places[skipped[0]]
+            place = places[skipped[0]]
             return f"{len(skipped):,} records were passed over, the first is {skipped[0]} (place {place:,})"
         return None
 

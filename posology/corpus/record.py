@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from posology.corpus.items import is_part
+from posology.corpus.pubmed.dates import written_date
 from posology.corpus.pubmed.relations import RETRACTED_TYPE
 from posology.corpus.pubmed.words import visible
 from posology.corpus.references.markup import unmarked
@@ -226,6 +227,9 @@ def parse(line: bytes) -> Passage:
     given = {name: getattr(fields, name) for name in _FIELDS}
     if RETRACTED_TYPE in fields.publication_types or says_retracted(fields.title):
         given["retracted"] = True
+    if fields.published and (date := written_date(fields.published)) is not None:
+        given["published"] = str(date)
+        given["year"] = date.year if fields.year is None else fields.year
     passage = Passage(**given)
     if fields.contents is None:
         return passage

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -65,6 +66,20 @@ ADDED = ("authors", "pages", "unread_pages", "flags", "roles")
 #: fields of a flag
 _FLAG = ("kind", "source", "by", "date")
 
+#: what a number would not be the same without: its point, its sign, and what it is compared by; not the comma of thousands
+_SIGNS = re.compile(
+    r"(?<=\d)[.·](?=\d)|(?<=\d),(?=\d{1,2}(?!\d))|[<>≤≥±](?=\s?=?\s?[.·]?\d)|(?<![^\W_])[-−–](?=[.·]?\d)"
+)
+#: characters of no text in place of them
+_MARKS = {
+    "<": "\ue000",
+    ">": "\ue001",
+    "≤": "\ue002",
+    "≥": "\ue003",
+    "±": "\ue004",
+    "-": "\ue005",
+    ".": "\ue006",
+}
 #: minimum number of letters and digits of two passages that are considered copies if all of them agree
 SHORTEST_COPY = 200
 
@@ -156,12 +171,18 @@ def provisional(digest: str) -> str:
     return _PROVISIONAL + digest
 
 
+def _sign(found: re.Match[str]) -> str:
+    sign = found[0]
+    return _MARKS.get(sign) or _MARKS["." if sign in ",·" else "-"]
+
+
 def content(passage: Passage) -> str:
-    """Return a digest that copies of one text share: of its letters and digits, in one case.
+    """Return a digest that copies of one text share: of its letters and digits, in one case, and the signs of its numbers.
 
     Texts too short to rule out chance agreement have no copies.
     """
-    letters = "".join(filter(str.isalnum, f"{passage.title}{passage.text}".casefold()))
+    text = _SIGNS.sub(_sign, f"{passage.title}\n{passage.text}".casefold())
+    letters = "".join(one for one in text if one.isalnum() or one in _MARKS.values())
     own = letters if len(letters) >= SHORTEST_COPY else f"{letters}\0{passage.id}"
     return hashlib.blake2b(own.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

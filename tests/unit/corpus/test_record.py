@@ -57,6 +57,20 @@ def test_identifiers_are_written_as_notices_of_retraction_name_them(
     assert (nothing.doi, nothing.pmcid, nothing.pmid) == (None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("published", "date", "year"),
+    [("2020-05-01", "2020-05-01", 2020), ("May 2020", "2020-05", 2020), ("soon", "soon", None)],
+)
+def test_a_date_without_a_year_gives_it(published: str, date: str, year: int | None) -> None:
+    """A passage without one is left out of every search that is limited by years."""
+    found = parse(json.dumps({"id": "a", "text": "b", "published": published}).encode())
+    assert (found.published, found.year) == (date, year)
+    both = parse(
+        json.dumps({"id": "a", "text": "b", "published": "2020-05", "year": 2019}).encode()
+    )
+    assert both.year == 2019
+
+
 def test_null_is_absent() -> None:
     nothing = dict.fromkeys(
         ("title", "pmid", "journal", "year", "publication_types", "mesh", "retracted", "source")

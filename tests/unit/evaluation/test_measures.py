@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,12 @@ from orchestrator.evaluation.forms import (
     Outcome,
     SupportCounts,
 )
-from orchestrator.evaluation.measures import Cell, mean, measured, ratio
+from orchestrator.evaluation.measures import Cell, Other, differences, mean, measured, ratio
 from orchestrator.evaluation.report.figures import figures
 from orchestrator.evaluation.report.html import page
 from orchestrator.evaluation.report.markdown import document
 from orchestrator.evaluation.suites.base import Gold
+from posology.errors import InputError
 from posology.published.answers import Status
 from posology.types import Form
 
@@ -49,6 +52,43 @@ def test_an_interval_covers_the_mean_of_the_population_as_often_as_it_says() -> 
         assert found is not None
         held += found.low <= 0.7 <= found.high
     assert 0.89 <= held / 200 <= 0.99
+
+
+def asked(*rows: EvalRow) -> Any:
+    """A plan of the questions of rows."""
+    items = [
+        SimpleNamespace(key=one.key, suite=one.suite, case=SimpleNamespace(id=one.id))
+        for one in rows
+    ]
+    return SimpleNamespace(items=items, suites=[SimpleNamespace(name=CELL.suite)])
+
+
+def test_both_runs_are_graded_by_the_same_known_answers() -> None:
+    """Those of the other one may have been corrected since."""
+    mine = [row(n) for n in range(4)]
+    theirs = [row(n, Outcome.WRONG, gold=Gold(answers=("c",))) for n in range(4)]
+    other = Other(path=Path("before"), rows={one.key: one for one in theirs})
+    (found,) = differences(asked(*mine), {one.key: one for one in mine}, other)
+    assert (found.questions, found.gained, found.lost, found.accuracy.mean) == (4, 0, 0, 0)
+
+
+def test_a_question_asked_in_several_ways_is_compared_with_the_same_way() -> None:
+    mine = [row(n) for n in range(4)]
+    others = [row(n, answer="x", key=f"other {n}") for n in range(4)]
+    both = {one.key: one for one in (*mine, *others)}
+    (found,) = differences(
+        asked(*mine), {one.key: one for one in mine}, Other(path=Path("before"), rows=both)
+    )
+    assert (found.gained, found.lost) == (0, 0)
+    third = [row(n, key=f"third {n}") for n in range(4)]
+    with pytest.raises(InputError, match="in 2 ways that differ"):
+        list(
+            differences(
+                asked(*third),
+                {one.key: one for one in third},
+                Other(path=Path("before"), rows=both),
+            )
+        )
 
 
 def test_nothing_has_no_mean_and_no_ratio() -> None:

@@ -201,6 +201,25 @@ def test_copies_of_one_text_have_one_content() -> None:
     copy = Passage(id="b", title="A TRIAL.", text=text.replace(" ", "\n"), year=2001)
     assert content(one) == content(copy)
     assert content(one) != content(replace(one, text=text.replace("300", "301")))
+    for written, other in (
+        ("1.5 mg", "15 mg"),
+        ("p < 0.05", "p > 0.05"),
+        ("-5 kg", "5 kg"),
+        ("1,5 mg", "15 mg"),
+    ):
+        assert content(replace(one, text=f"{text}{written}")) != content(
+            replace(one, text=f"{text}{other}")
+        )
+    for written, other in (
+        ("1,204 men", "1204 men"),
+        ("0·48", "0.48"),
+        ("−5 kg", "-5 kg"),
+        ("5–10", "5-10"),
+        ("p<0.05", "P < 0.05"),
+    ):
+        assert content(replace(one, text=f"{text}{written}")) == content(
+            replace(one, text=f"{text}{other}")
+        )
     # two headings of a few words may agree by chance
     assert content(Passage(id="a", text="See text.")) != content(Passage(id="b", text="See text."))
 

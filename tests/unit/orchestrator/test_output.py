@@ -47,7 +47,18 @@ from posology.published.decisions import DecisionOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import Found, SearchOutput
 from posology.text.sentences import split
-from posology.types import Backing, Coverage, Dose, JobState, Passage, Retrieved, Rule, Rung
+from posology.types import (
+    Backing,
+    Coverage,
+    Dose,
+    Flag,
+    FlagKind,
+    JobState,
+    Passage,
+    Retrieved,
+    Rule,
+    Rung,
+)
 from tests.support.answers import an_answer
 
 WORDS = st.text(
@@ -237,6 +248,23 @@ def test_authors_are_read_back_from_bibtex(names: list[str]) -> None:
     assert not library.failed_blocks
     found = library.entries[0].fields_dict.get("author")
     assert (0 if found is None else len(split_multiple_persons_names(found.value))) == len(names)
+
+
+def test_keys_of_bibtex_differ_in_more_than_case() -> None:
+    written = bibtex([source(one) for one in ("smith-2020", "smith_2020", "Smith_2020_2")])
+    keys = [entry.key for entry in parse_string(written).entries]
+    assert keys == ["smith_2020", "smith_2020_2", "Smith_2020_2_2"]
+
+
+def test_a_note_of_bibtex_is_escaped() -> None:
+    flag = Flag(kind=FlagKind.RETRACTION, source="watch_a & co #1", by=None, date=None)
+    (entry,) = parse_string(bibtex([source(flags=(flag,), retracted=True)])).entries
+    assert r"watch\_a \& co \#1" in entry.fields_dict["note"].value
+
+
+def test_csl_has_the_year_of_a_date_that_is_none() -> None:
+    (back,) = json.loads(csl([source(published="May 2020", year=2020)]))
+    assert back["issued"] == {"date-parts": [[2020]]}
 
 
 def test_csl_has_what_is_known_and_nothing_else() -> None:
