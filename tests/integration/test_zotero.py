@@ -212,6 +212,18 @@ def test_an_abstract_gives_way_to_an_attachment(desk: Desk, web: ZoteroStub) -> 
     assert desk.ids == ["zotero:ITEM0000#1"]
 
 
+def test_an_attachment_that_becomes_unreadable_gives_way_to_the_abstract(
+    desk: Desk, web: ZoteroStub
+) -> None:
+    fill(web, 2)
+    web.attach("FILE0000", "ITEM0000", HTML, "text/html")
+    desk.ingest()
+    assert desk.ids == ["zotero:ITEM0000#1", "zotero:ITEM0001"]
+    web.attach("FILE0001", "ITEM0000", b"%PDF-1.4 no more")
+    desk.ingest()
+    assert desk.ids == ["zotero:ITEM0000", "zotero:ITEM0001"]
+
+
 def test_an_interrupted_ingest_goes_on(desk: Desk, web: ZoteroStub) -> None:
     fill(web, 30)
     web.attach("FILE0000", "ITEM0000", PDF)

@@ -58,6 +58,8 @@ _HIDDEN = re.compile(
 _STRUCK = re.compile(r"(?:^|;)\s*text-decoration(?:-line)?\s*:[^;]*\bline-through\b", re.IGNORECASE)
 _SHIFTED = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
 _FONT = re.compile(r"(?:^|;)\s*font(?:-family)?\s*:\s*([^;]+)", re.IGNORECASE)
+#: numbers of references
+_CITING = re.compile(r"\s*[\[(]?\d[\d\s,–-]*[\])]?\s*\Z")
 _SPACE = re.compile(r"[ \t\r\n\f\v]+")
 _LINE_SPACE = re.compile(r"[ \t\r\f\v]+")
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
@@ -217,8 +219,13 @@ class _Flow:
             if self._holds(element, tag):
                 self._release(self._held.pop())
         elif (mark := _mark(element, tag)) and len(self._lines) > 1:
-            inner = self._lines.pop()
-            self._lines[-1].shift(mark, inner.text, behind=element.tail or "")
+            inner = self._lines.pop().text
+            if mark == "^" and _CITING.match(inner) and _refers(element):
+                # or it would read as a power, or a part of a word
+                bare = inner.strip()
+                self._lines[-1].add(bare if bare[0] in "[(" else f"[{bare}]")
+            else:
+                self._lines[-1].shift(mark, inner, behind=element.tail or "")
 
     def add(self, text: str | None) -> None:
         """Go on with text."""
@@ -316,6 +323,12 @@ def _is_struck(element: _Element) -> bool:
 
 def _is_page(element: _Element, tag: str) -> bool:
     return tag in _PAGES or next(element.iter("h1", "main", "article"), None) is not None
+
+
+def _refers(element: _Element) -> bool:
+    """Return whether an element is, holds or is in a link to a place of its page, as to a reference."""
+    links = (*element.iter("a"), *element.iterancestors("a"))
+    return any((one.get("href") or "").startswith("#") for one in links)
 
 
 def _mark(element: _Element, tag: str) -> str | None:

@@ -71,14 +71,15 @@ class Page:
         )
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the paragraphs. The section is the path of headings below the first level."""
+        """Yield the paragraphs. The section is the path of headings below the title, which may be of the same level."""
         path: dict[int, str] = {}
+        title, several = self.title, sum(1 for _ in self._root.iter("h1")) > 1
         for tag, text in self._paragraphs():
             heading = _HEADING.fullmatch(tag)
             if heading is not None:
                 level = int(heading[1])
                 path = {one: name for one, name in path.items() if one < level}
-                if level > 1:
+                if level > 1 or (several and text != title):
                     path[level] = text
             elif not any(map(_NO_TEXT.fullmatch, path.values())):
                 yield Piece(text=text, section=" > ".join(path.values()) or None)

@@ -138,6 +138,17 @@ class _Available:
         return self._stream.read1(size)
 
 
+def with_body(stream: BufferedIOBase) -> Iterator[str]:
+    """Yield the PMC numbers of the articles of a stream of XML that come with more than abstracts."""
+    for found in articles(stream):
+        if isinstance(found, Torn | Ended):
+            continue
+        _strip_namespaces(found)
+        head = front(found, fallback=None)
+        if head is not None and head.article.pmcid and next(body(found), None) is not None:
+            yield head.article.pmcid
+
+
 def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[Draft]:
     stream = archive.extractfile(member)
     # a member that is a file has a stream

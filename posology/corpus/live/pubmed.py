@@ -10,13 +10,13 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from posology.corpus.decoding import xml_parser
 from posology.corpus.items import Deletion, Item, Record
 from posology.corpus.jats import reader as jats
-from posology.corpus.jats.body import ABSTRACT
 from posology.corpus.live.forms import Asked, Begun, Links, Page, PubMedState, State, Text
 from posology.corpus.live.question import first_enough
 from posology.corpus.live.wire import Unusable, Wire, said
@@ -30,6 +30,8 @@ PAGE = 200
 #: names of ELink's lists (NBK25499)
 _LINKS: dict[Links, str] = {"related": "pubmed_pubmed", "cited_by": "pubmed_pubmed_citedin"}
 _ERROR = re.compile(rb"<ERROR>(.*?)</ERROR>", re.DOTALL)
+#: of articles that may not be sent, in an element or an attribute of a set without articles
+_CLOSED = re.compile(rb"PMCID is not available", re.IGNORECASE)
 _ID = re.compile(r"[1-9][0-9]{0,11}")
 #: of a history that is no longer there
 _GONE = re.compile(r"obtain query|webenv|query_key", re.IGNORECASE)
@@ -221,7 +223,9 @@ def _records(body: bytes, state: PubMedState) -> Page:
 
 
 def _texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
-    return None if _empty(body) else read_texts(body, pmcids)
+    if _empty(body) or (b"<article" not in body and _CLOSED.search(body)):
+        return None
+    return read_texts(body, pmcids)
 
 
 def read_texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
@@ -230,15 +234,13 @@ def read_texts(body: bytes, pmcids: Sequence[str]) -> Text | None:
     Raises:
         Unusable: the reply is cut short, is no JATS, or has an article that was not requested.
     """
-    whole: dict[str, None] = {}
     for item in _items(body, jats.read, jats.ROOTS):
         if not isinstance(item, Record):
             continue
         if item.passage.pmcid not in pmcids:
             raise Unusable("it has an article that was not requested")
-        if item.passage.section != ABSTRACT and item.passage.pmcid:
-            whole[item.passage.pmcid] = None
-    return Text(content=body, whole=tuple(whole)) if whole else None
+    whole = tuple(dict.fromkeys(jats.with_body(BytesIO(body))))
+    return Text(content=body, whole=whole) if whole else None
 
 
 def _empty(body: bytes) -> bool:

@@ -108,6 +108,8 @@ def _article(row: Row, path: Path) -> Iterator[Draft]:
             yield draft
         if read_any:
             return
+        # parts of an earlier attachment are not the item's any more
+        yield Gone(id=row.id)
     if bare:
         yield Wrong(reason="has no abstract and no text that can be read", record=row.id)
         return

@@ -56,6 +56,9 @@ SQUARE = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
         ("<div>One <b>and <i>a</i></b> half<div>Two</div>Three</div>", ["One and a half", "Two", "Three"]),
         ("<p>a<sub>1</sub>, 10<sup>-3</sup> and CO<sub>2</sub></p>", ["a1, 10^-3 and CO2"]),
         ("<p>x<sup>unclosed<p>y", ["xunclosed", "y"]),
+        ("<p>aged 54<sup><a href='#r3'>3</a></sup>, 20%<a href='#r3'><sup>3–5</sup></a>", ["aged 54[3], 20%[3–5]"]),
+        ("<p>salt<sup><a href='#r3'>3</a>,<a href='#r4'>4</a></sup> at 10<sup>9</sup>/L", ["salt[3,4] at 10^9/L"]),
+        ("<p>salt<sup>[<a href='#r3'>3</a>]</sup> and sand<sup><a href='#a'>a</a></sup>", ["salt[3] and sanda"]),
         ("<nav>no</nav><form>no<p>no</form><script>no</script><p>yes", ["yes"]),
         ("<table><tr><td>0.05<td>12</table>", []),
         ("<table><tr><td>This cell has a sentence of more than ten words in it.</table>",
@@ -102,6 +105,19 @@ SQUARE = "<math><msup><mi>x</mi><mn>2</mn></msup></math>"
 def test_what_a_page_shows(tmp_path: Path, body: str, texts: list[str]) -> None:
     found = shown(tmp_path, f"<meta charset=utf-8><body>{body}")
     assert [part for _, text in found for part in text.split("\n\n")] == texts
+
+
+def test_headings_of_the_first_level_below_a_title_are_sections(tmp_path: Path) -> None:
+    """As pandoc writes them; else the list of references would be evidence."""
+    page = (
+        "<h1 class=title>Salt for some</h1><h1>Methods</h1><p>Half had salt.<h2>Doses</h2><p>One a day."
+        "<h1>References</h1><p>1. Smith J. Salt prevents falls. 2001."
+    )
+    given = f"<meta name=citation_title content='Salt for some'>{page}"
+    found = [("Methods", "Half had salt."), ("Methods > Doses", "One a day.")]
+    assert shown(tmp_path, given) == shown(tmp_path, f"<title>Salt for some</title>{page}") == found
+    assert [text for _, text in shown(tmp_path, page)] == ["Half had salt.", "One a day."]
+    assert shown(tmp_path, "<h1>Salt</h1><p>Half had salt.") == [(None, "Half had salt.")]
 
 
 def test_headings_in_buttons_and_in_tables_of_pages(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from posology.corpus.live.europepmc import EuropePMC, as_row
 from posology.corpus.live.fetch import FILES, fetch, fetched
 from posology.corpus.live.forms import Asked, Journal, Service, Wanted
 from posology.corpus.live.pace import ProcessPace
-from posology.corpus.live.pubmed import PubMed
+from posology.corpus.live.pubmed import PubMed, _texts, read_texts
 from posology.corpus.live.question import queries
 from posology.corpus.live.texts import Archive, Found, TextPlace, Unpaywall
-from posology.corpus.live.wire import ATTEMPTS, Wire
+from posology.corpus.live.wire import ATTEMPTS, Unusable, Wire
 from posology.errors import BadRecord, ConfigurationError, FetchFailed
 from posology.published.ingests import FetchOutput
 from posology.testing.literature.articles import ARTICLES, many
@@ -233,6 +233,35 @@ async def test_open_full_texts_come_and_others_say_why(fetches: Fetches) -> None
     assert copied.copy_at == "https://repository.example/stub/90000004.pdf"
     assert copied.why["unpaywall"] == "a copy elsewhere is not fetched (acceptedVersion, cc-by)"
     assert not any("repository" in one.path for one in fetches.stub().seen)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '<Reply Id="123456" error="The following PMCID is not available: 123456"/>',
+        '<error id="123456">The following PMCID is not available: 123456</error>',
+    ],
+)
+def test_articles_that_pubmed_central_does_not_send_are_none(said: str) -> None:
+    body = f"<pmc-articleset>{said}</pmc-articleset>".encode()
+    assert _texts(body, ["PMC123456"]) is None
+    with pytest.raises(Unusable):
+        _texts(b"<pmc-articleset></pmc-articleset>", ["PMC123456"])
+
+
+def test_an_article_without_its_body_is_no_full_text() -> None:
+    """Whatever abstracts it has."""
+    front = (
+        '<front><article-meta><article-id pub-id-type="pmcid">PMC123456</article-id>'
+        "<abstract><p>Salt helped.</p></abstract>"
+        '<abstract abstract-type="plain-language-summary"><title>Summary</title><p>Salt is good.</p></abstract>'
+        "</article-meta></front>"
+    )
+    assert read_texts(f"<article>{front}</article>".encode(), ["PMC123456"]) is None
+    body = "<body><sec><title>Methods</title><p>Half had salt.</p></sec></body>"
+    found = read_texts(f"<article>{front}{body}</article>".encode(), ["PMC123456"])
+    assert found is not None
+    assert found.whole == ("PMC123456",)
 
 
 async def test_the_next_place_is_asked_for_what_one_lacks(pubmed: Fetches) -> None:
