@@ -1,4 +1,4 @@
-"""Published forms of the job records in Redis."""
+"""The job records in Redis: the one of an idempotency key, and their published forms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
+
+from redis.asyncio import Redis
 
 from orchestrator.question.report import spending
 from orchestrator.question.request import JobRequest
@@ -26,7 +28,8 @@ from posology.published.jobs import (
     Progress,
     Waiting,
 )
-from posology.store.keys import at
+from posology.store.connection import translated
+from posology.store.keys import at, prefix
 from posology.types import Attempt, JobState, Outcome, Stage
 
 #: errors of the service's set-up that are the caller's
@@ -37,6 +40,17 @@ WITHHELD = "the service is not set up for this question: ask its operator"
 WINDOW = timedelta(hours=24)
 #: shares and scores are stored as millionths: integers add up exactly, and can be subtracted again
 WHOLE = 1_000_000
+
+
+async def job_of(redis: Redis, url: str, *, key: str, tenant: str) -> str | None:
+    """Return the id of the job that an idempotency key stands for; ``None``: there is none.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable.
+    """
+    with translated(url):
+        found = await redis.hget(f"{prefix(tenant)}idem:{key}", "job")
+    return None if found is None else str(found)
 
 
 def attempts(calls: Mapping[str, str]) -> tuple[Attempt, ...]:

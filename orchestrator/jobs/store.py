@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast
@@ -196,18 +196,6 @@ class JobStore:
         if not record:
             raise self._missing(job)
         return records.output(record, calls, list(lane.values()), advice=self.advice)
-
-    async def keyed(self, key: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput | None:
-        """Return the job that an idempotency key stands for; ``None``: there is none.
-
-        Raises:
-            StoreUnavailable: Redis is unreachable.
-        """
-        with translated(self.url):
-            job = await self.redis.hget(f"{keys.prefix(tenant)}idem:{key}", "job")
-        with suppress(JobNotFound):
-            return None if job is None else await self.get(str(job), tenant=tenant)
-        return None
 
     async def state(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobState:
         """A job's state alone.

@@ -18,7 +18,7 @@ from posology.published.answers import (
     standing,
 )
 from posology.text.names import byline
-from posology.text.references import references
+from posology.text.quoting.references import references
 from posology.types import Backing
 from posology.types.flags import OWN, STOPPED
 

@@ -18,7 +18,7 @@ from operator import attrgetter
 from posology.seams import SupportJudge
 from posology.text.figures import spelt
 from posology.text.languages import foreign
-from posology.text.references import references
+from posology.text.quoting.references import references
 from posology.text.sentences import split
 from posology.types import (
     Answer,

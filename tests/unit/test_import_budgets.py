@@ -46,7 +46,7 @@ def loaded(program: str, folder: Path) -> tuple[int, bool]:
     [
         pytest.param(STORE, 87, id="the job store"),
         pytest.param(COMMAND.format(arguments=["--help"]), 10, id="--help"),
-        pytest.param(COMMAND.format(arguments=["jobs", "list"]), 107, id="jobs list"),
+        pytest.param(COMMAND.format(arguments=["jobs", "list"]), 108, id="jobs list"),
         pytest.param(COMMAND.format(arguments=["submit", "Why?"]), 108, id="submit"),
     ],
 )

@@ -13,8 +13,9 @@ from orchestrator.api.problems import RETRY_AFTER, RequestProblem, status_of
 from orchestrator.ingest.live.request import FETCH, FetchRequest
 from orchestrator.ingest.uploads.fetches import Fetches, FetchesSpent, as_made
 from orchestrator.ingest.uploads.uploads import unknown_ingest
+from orchestrator.jobs.records import job_of
 from posology import errors
-from posology.errors import IngestNotFound, InvalidQuery
+from posology.errors import IngestNotFound, InvalidQuery, JobNotFound
 from posology.published.ingests import FetchOutput, IngestOutput
 
 #: how long a fetch stands for the same one that a question asks for
@@ -127,8 +128,14 @@ async def fetched_before(
     Raises:
         StoreUnavailable: Redis is out of reach.
     """
-    known = None if key is None else await api.jobs().keyed(key, tenant=tenant)
-    ingest = None if known is None else known.request.get("fetch")
+    jobs = api.jobs()
+    job = None if key is None else await job_of(jobs.redis, jobs.url, key=key, tenant=tenant)
+    if job is None:
+        return None
+    try:
+        ingest = (await jobs.get(job, tenant=tenant)).request.get("fetch")
+    except JobNotFound:
+        return None
     if ingest is None:
         return None
     with suppress(IngestNotFound):

@@ -19,7 +19,7 @@ from posology.published.chat import (
     UrlCitation,
 )
 from posology.published.jobs import JobOutput
-from posology.text.references import references
+from posology.text.quoting.references import references
 from posology.types import Usage
 
 #: an escaped character, or a link to an article: brackets of any text are escaped, so that only our own links have these

@@ -116,19 +116,20 @@ def _checked(body: bytes) -> dict[str, Any]:
 def _page(body: bytes, state: CursorState) -> Page:
     reply = _checked(body)
     results = reply.get("resultList")
-    found = results.get("result") if isinstance(results, dict) else None
-    if not isinstance(found, list):
+    sent = results.get("result") if isinstance(results, dict) else None
+    if not isinstance(sent, list):
         raise Unusable("no resultList")
-    rows = [row for one in found[: state.left] if (row := as_row(one)) is not None]
+    rows = [row for one in sent if (row := as_row(one)) is not None]
     wanted = _PMID.findall(state.query) if _GIVEN.fullmatch(state.query) else []
     came = {row["id"].removeprefix("pmid:") for row in rows}
     if wanted and not came.issubset(wanted):
         raise Unusable("it has a record that was not requested")
+    del rows[state.left :]
     got = state.got | came if wanted else state.got
     after = reply.get("nextCursorMark")
-    left = state.left - len(found)
+    left = state.left - len(sent)
     # at its end, the service repeats the cursor or leaves it out
-    ended = not found or left <= 0 or not after or after == state.cursor
+    ended = not sent or left <= 0 or not after or after == state.cursor
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return Page(
         content=lines.encode(),

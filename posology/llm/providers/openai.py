@@ -328,13 +328,19 @@ def usage_of(body: Any, *, wrote: bool = False) -> Usage | None:
     written = count(inward.get("cache_write_tokens")) or 0
     reasoning = count(outward.get("reasoning_tokens")) or 0
     cached = read + written
+    stated = completion
     #: tokens of the grand total beyond the two totals
     beyond = (count(usage.get("total_tokens")) or 0) - prompt - completion
     if not (cached > prompt or (cached and beyond in (cached, cached + reasoning))):
         prompt -= cached
     if not (reasoning > completion or (reasoning and beyond in (reasoning, cached + reasoning))):
         completion -= reasoning
-    if beyond > 0 and beyond not in (cached, reasoning, cached + reasoning):
+    # beside a text, no output is none that could be added to
+    if (
+        beyond > 0
+        and beyond not in (cached, reasoning, cached + reasoning)
+        and (stated or not wrote)
+    ):
         reasoning += beyond
     found = Usage(
         input=prompt,

@@ -67,6 +67,9 @@ def test_tokens_that_only_the_grand_total_knows_are_reasoning(
     usage = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": total}
     body = {"usage": usage | {"completion_tokens_details": details}}
     assert openai_usage(body) == Usage(input=100, output=output, reasoning=reasoning)
+    silent = {"usage": {"prompt_tokens": 100, "completion_tokens": 0, "total_tokens": 900}}
+    assert openai_usage(silent) == Usage(input=100, reasoning=800)
+    assert openai_usage(silent, wrote=True) is None
 
 
 @pytest.mark.parametrize("read", [openai_usage, anthropic_usage])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.text.references import references
+from posology.text.quoting.references import references
 
 COMMA, BRACKET = "file:papers/Smith, Jones 2019.pdf#3", "file:papers/Doe [final].pdf#1"
 SICI = "doi:10.1002/(sici)1097-0258(19970615)16:11<1237::aid-sim535>3.0.co;2-1"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.corpus.items import Item, Record
+from posology.corpus.items import Item, Record, Remark
 from posology.corpus.references import tables
 from posology.corpus.references.columns import Columns, header_of
 from posology.corpus.references.tables import read
@@ -106,10 +106,10 @@ def test_cells_that_hold_markup_or_a_formula(tmp_path: Path) -> None:
 
 def test_an_abstract_in_several_columns(tmp_path: Path) -> None:
     content = "Title,Abstract,Abstract,Abstract (German)\nA,Salt.,It helped.,\nB,,Sand.,Der Sand.\n"
-    *found, bad = read(write(tmp_path, content))
+    *found, remark = read(write(tmp_path, content))
     assert [one.text for one in passages(found)] == ["Salt.\nIt helped.", "Sand."]
-    assert isinstance(bad, BadRecord)
-    assert "Abstract (German)" in bad.reason
+    assert isinstance(remark, Remark)
+    assert "Abstract (German)" in remark.reason
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
