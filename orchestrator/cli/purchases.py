@@ -135,10 +135,7 @@ def estimate_lines(out: TrainingEstimate) -> Iterator[str]:
 
 def show_left_out(found: Sequence[LeftOut]) -> None:
     """Print the lines that were skipped, with their reasons, to standard error."""
-    lines = [f"line {one.line}: {one.reason}" for one in found[:LISTED]]
-    if len(found) > LISTED:
-        lines.append(f"… and {len(found) - LISTED:,} more")
-    say(lines, "yellow")
+    say(listed([f"line {one.line}: {one.reason}" for one in found]), "yellow")
 
 
 def cost_lines(out: RunCost, whole: str = "run") -> Iterator[str]:
@@ -177,11 +174,11 @@ def say(lines: Iterable[str], style: str = "") -> None:
         print_line(console, line, style)
 
 
-def listed(lines: Sequence[str], what: str) -> Iterator[str]:
+def listed(lines: Sequence[str], what: str = "") -> Iterator[str]:
     """Yield the first lines, and how many more there are of what they are about."""
     yield from lines[:LISTED]
     if len(lines) > LISTED:
-        yield f"… and {len(lines) - LISTED:,} more {what}"
+        yield f"… and {len(lines) - LISTED:,} more {what}".rstrip()
 
 
 def has_terminal() -> bool:

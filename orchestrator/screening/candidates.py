@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,16 +81,9 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
                     article = passage.parent or passage.id
                     if article not in begun:
                         names = tuple(_names(passage, article))
-                        known = dict.fromkeys(same[i] for i in names if i in same)
-                        earliest = works if len(known) > 1 else known
-                        first = next((one for one in earliest if one in known), article)
                         counts[item.path] += 1
-                        begun[article] = not known
-                        same |= dict.fromkeys(names, first)
-                        for other in known.keys() - {first}:
-                            # this record says that two earlier ones are one
-                            same |= {name: first for name, one in same.items() if one == other}
-                            del works[other]
+                        begun[article] = not any(name in same for name in names)
+                        for other in _join(names, article, works, same):
                             if other in begun:
                                 begun[other] = False
                     if begun[article]:
@@ -120,6 +113,20 @@ def read_candidates(paths: Iterable[Path]) -> Candidates:
         retracted=frozenset(same.get(one, one) for one in retracted) & works.keys(),
         remarks=tuple(remarks),
     )
+
+
+def _join(
+    names: Collection[str], article: str, works: dict[str, list[Passage]], same: dict[str, str]
+) -> set[str]:
+    """Note by which names a record is known; return the works that it shows to be one with an earlier one, which are removed."""
+    known = {same[name] for name in names if name in same}
+    # of several, in the order of the files
+    first = next((one for one in (works if len(known) > 1 else known) if one in known), article)
+    same |= dict.fromkeys(names, first)
+    for other in known - {first}:
+        same |= {name: first for name, one in same.items() if one == other}
+        del works[other]
+    return known - {first}
 
 
 def _count_unreadable(

@@ -77,9 +77,10 @@ _MARKS = {
     "≤": "\ue002",
     "≥": "\ue003",
     "±": "\ue004",
-    "-": "\ue005",
-    ".": "\ue006",
+    **dict.fromkeys("-−–", "\ue005"),
+    **dict.fromkeys(".·,", "\ue006"),
 }
+_MARKED = frozenset(_MARKS.values())
 #: minimum number of letters and digits of two passages that are considered copies if all of them agree
 SHORTEST_COPY = 200
 
@@ -171,18 +172,14 @@ def provisional(digest: str) -> str:
     return _PROVISIONAL + digest
 
 
-def _sign(found: re.Match[str]) -> str:
-    sign = found[0]
-    return _MARKS.get(sign) or _MARKS["." if sign in ",·" else "-"]
-
-
 def content(passage: Passage) -> str:
     """Return a digest that copies of one text share: of its letters and digits, in one case, and the signs of its numbers.
 
     Texts too short to rule out chance agreement have no copies.
     """
-    text = _SIGNS.sub(_sign, f"{passage.title}\n{passage.text}".casefold())
-    letters = "".join(one for one in text if one.isalnum() or one in _MARKS.values())
+    told = f"{passage.title}\n{passage.text}".casefold()
+    text = _SIGNS.sub(lambda found: _MARKS[found[0]], told)
+    letters = "".join(one for one in text if one.isalnum() or one in _MARKED)
     own = letters if len(letters) >= SHORTEST_COPY else f"{letters}\0{passage.id}"
     return hashlib.blake2b(own.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

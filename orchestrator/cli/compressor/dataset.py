@@ -13,11 +13,11 @@ from orchestrator.cli.common import JsonOption, errors, print_json, run
 from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import (
-    LISTED,
     PaymentOptions,
     carry_out,
     check_request,
     cost_lines,
+    listed,
     say,
 )
 from orchestrator.cli.question_options import RequestOptions
@@ -219,10 +219,9 @@ def _estimate_lines(out: DatasetEstimate) -> Iterable[str]:
 
 
 def _report(out: DatasetOutput) -> Iterator[str]:
-    for one in out.left_out[:LISTED]:
-        yield f"{one.id}: {one.reason} after {one.rounds} replies"
-    if len(out.left_out) > LISTED:
-        yield f"… and {len(out.left_out) - LISTED:,} more"
+    yield from listed(
+        [f"{one.id}: {one.reason} after {one.rounds} replies" for one in out.left_out]
+    )
     if out.out is None:
         return
     made = out.train + out.validation + out.test
