@@ -11,17 +11,22 @@ from strategies.compression.checked import ordered_stems, parallels
 
 #: "Yes, …", "No.", but not "No difference was found"
 _WORD = re.compile(r"\W*(yes|no|maybe)\b\W*?(?:[,.;:!–—]|\s-|\Z)", re.IGNORECASE)
-#: "B.", "(B)", "Option B", "The answer is B", but not "A meta-analysis"
+#: "B.", "(B)", "Option B", "The answer is B", but not "A meta-analysis" and "The answer is a statin"
 _LETTER = re.compile(
-    r"\W*(?:(?:the\s+)?(?:correct\s+|best\s+)?(?:answer|option|choice)(?:\s+is)?:?\s+\(?([A-E])\b|\(([A-E])\)|([A-E])(?:[.):]|\Z))",
+    r"\W*(?:(?:the\s+)?(?:correct\s+|best\s+)?(?:answer|option|choice)(?:\s+is)?:?\s+\(?([A-E])\b"
+    r"(?!(?<=a)\s+(?!(?:is|was|because|since|as|and|with|would|has|seems|appears)\b)\w)"
+    r"|\(([A-E])\)|([A-E])(?:[.):]|\Z))",
     re.IGNORECASE,
 )
+#: "E. coli"
+_INITIAL = re.compile(r"\.\s*[a-z]")
+_FIRST = re.compile(r"\W*(\w+)")
 
 
 #: words after which a sentence says less than the question asks, or more
 _LIMITED = re.compile(
     r"\b(?:whether|may|might|could|if|unless|unclear|possibly|perhaps|potential(?:ly)?|suggests?|but|although|though|however|while|"
-    r"whereas|except)\b",
+    r"whereas|except|rarely|seldom|barely|scarcely|only)\b",
     re.IGNORECASE,
 )
 #: content words of a question from which on a sentence is known to restate it
@@ -71,7 +76,8 @@ def _worded(query: Query, text: str) -> str | None:
     if query.form is not Form.CHOICE:
         found = _WORD.match(text)
         return found[1].lower() if found else None
-    if found := _LETTER.match(text):
+    found = _LETTER.match(text)
+    if found is not None and not _is_initial(query, found):
         return (found[1] or found[2] or found[3]).upper()
     start = text.strip().casefold()
     for option in sorted(query.options, key=lambda one: -len(one.text)):
@@ -84,6 +90,18 @@ def _worded(query: Query, text: str) -> str | None:
         ):
             return option.label
     return None
+
+
+def _is_initial(query: Query, found: re.Match[str]) -> bool:
+    """Return whether a letter is that of a name, "E. coli", and no option: its text is not what follows."""
+    place = next(i for i in (1, 2, 3) if found[i])
+    behind = found.string[found.end(place) :]
+    if not _INITIAL.match(behind):
+        return False
+    options = {one.label: one.text for one in query.options}
+    said = _FIRST.match(options.get(found[place].upper(), ""))
+    told = _FIRST.match(behind[1:])
+    return said is None or told is None or said[1].casefold() != told[1].casefold()
 
 
 def _restated(question: str, text: str) -> str | None:

@@ -8,12 +8,13 @@ and only what it leaves unresolved is left to the call.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from posology.text._lexicon import words
 from posology.text.figures import blanked, lacking
-from posology.text.quoting.edges import DOUBTS, NEGATIONS
+from posology.text.quoting.edges import DOUBTS, negates
 from posology.types import Conflict, Resolution
 from prompts.reduce import Sourced
 from strategies.briefcontext.conflicts import Opposed, oppose, rule
@@ -22,29 +23,9 @@ from strategies.briefcontext.conflicts import Opposed, oppose, rule
 LONGEST = 80
 _WORD = re.compile(r"[^\W_]+(?:['’.,][^\W_]+)*")
 #: words that say nothing about which answer it is
-_EMPTY = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "to",
-        "for",
-        "with",
-        "and",
-        "or",
-        "it",
-        "is",
-        "was",
-        "are",
-        "were",
-        "its",
-    ]
-)
+_EMPTY = words("a an the of in on at by to for with and or it is was are were its")
+#: beside these, the order of the words is the answer
+_COMPARING = words("than superior inferior better worse more les versus over higher lower")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +47,10 @@ def agree(one: str, other: str) -> bool:
 
 
 def _within(one: str, other: str) -> bool:
-    return _words(blanked(one)) <= _words(blanked(other)) and not lacking(one, other)
+    mine, theirs = _words(blanked(one)), _words(blanked(other))
+    if not set(mine) <= set(theirs) or lacking(one, other):
+        return False
+    return _COMPARING.isdisjoint(mine) or mine == [word for word in theirs if word in mine]
 
 
 def group(findings: Sequence[Sourced]) -> tuple[Group, ...]:
@@ -120,7 +104,7 @@ def told(groups: Sequence[Group]) -> str:
 def _of(groups: Sequence[Group], said: str) -> Group | None:
     """Return the group of an answer: the one with the same words if several agree with it."""
     found = [one for one in groups if agree(one.answer, said)]
-    exact = [one for one in found if _words(one.answer) == _words(said)]
+    exact = [one for one in found if set(_words(one.answer)) == set(_words(said))]
     return next(iter(exact or found), None) if len(found) == 1 or exact else None
 
 
@@ -140,10 +124,14 @@ def _sides(one: Group, groups: Sequence[Group]) -> Opposed:
     return oppose(one.findings, list(others))
 
 
-def _words(text: str) -> frozenset[str]:
-    found = (match[0].lower().removesuffix("s") for match in _WORD.finditer(text))
-    return frozenset(word for word in found if word not in _EMPTY)
+def _words(text: str) -> list[str]:
+    """Return the words of a text without those that say nothing, singular, once each; of those that deny, as they are."""
+    found = (match[0].lower() for match in _WORD.finditer(text))
+    said = (
+        word if _denies([word]) else word.removesuffix("s") for word in found if word not in _EMPTY
+    )
+    return list(dict.fromkeys(said))
 
 
-def _denies(found: frozenset[str]) -> bool:
-    return any(word in NEGATIONS or word in DOUBTS for word in found)
+def _denies(found: Collection[str]) -> bool:
+    return any(negates(word) or word in DOUBTS for word in found)

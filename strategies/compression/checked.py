@@ -30,8 +30,12 @@ _STEM = 5
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*")
 _TERM = re.compile(r"[^\W_]+(?:[-‐‑][^\W_]+)*")
-#: "not significant" in one word, which the words above divide or hide
-_INSIGNIFICANT = re.compile(r"\b(?:non[-‐‑]?|in)(?=significant(?:ly)?\b)", re.IGNORECASE)
+#: "not significant", "not effective", "not safe", "not indicated" in one word, which the words above divide or hide
+_IN_ONE_WORD = re.compile(
+    r"\b(?:(?:non[-‐‑ ]?|in)(?=significant(?:ly)?\b)|in(?=effective(?:ly|ness)?\b|efficacious\b)|un(?=safe\b)"
+    r"|contra(?=indicated\b|indications?\b))",
+    re.IGNORECASE,
+)
 #: a finding of its own, which "not" in another place denies
 _NONINFERIOR = re.compile(r"\bno[nt][-‐‑ ]?(?=inferior(?:ity)?\b)", re.IGNORECASE)
 _HYPHEN = re.compile(r"[-‐‑]")
@@ -196,7 +200,7 @@ def _denials(text: str) -> int:
 
 def _opened(text: str) -> str:
     """Return a text with "not significant" for "insignificant", and "noninferior" for "not inferior"."""
-    return _NONINFERIOR.sub("non", _INSIGNIFICANT.sub("not ", text))
+    return _NONINFERIOR.sub("non", _IN_ONE_WORD.sub("not ", text))
 
 
 def _is_denial(word: str) -> bool:

@@ -18,6 +18,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from posology.text.figures import Figure, any_stated, blanked, figures, lacking, names
+from posology.text.figures.units import TIMES
 from posology.text.quotes import Span, locate
 from posology.text.quoting.rows import read
 from posology.types import Difference, Passage, Rule
@@ -50,13 +51,20 @@ _ABOUT = re.compile(
 #: what is called a decrease: "fell by", "a reduction in weight of", "5 kg lower"
 _DOWN_BY = re.compile(
     r"\b(?:fell|fall|falls|falling|drop(?:s|ped)?|decreas(?:es?|ed|ing)|reduc(?:es?|ed|ing|tions?)|declin(?:es?|ed|ing)|lower(?:s|ed|ing)?|"
-    r"los(?:t|s|es?|ing)|diminish(?:es|ed)|shorten(?:s|ed)?)(?:\s+(?:in|from)(?:\s+[\w-]+){1,3}?)?"
+    r"los(?:t|s|es?|ing)|diminish(?:es|ed)|shorten(?:s|ed)?)(?:[^\d.;:]{0,80}\s(?:by|of|was|were|is))?"
     r"(?:\s+(?:by|of|an?|the|mean|median|average|further|about|around|approximately|roughly|nearly|almost|some|only|in))*\s+\Z",
     re.IGNORECASE,
 )
 _DOWN = re.compile(
     r"\s+(?:lower|less|fewer|smaller|shorter|decrease|reduction|decline|drop|fall)\b", re.IGNORECASE
 )
+#: between two figures of the same thing
+_COMPARED = re.compile(
+    r"[^\d.;:]{0,60}\b(?:and|or|versus|vs|compared (?:with|to)|than|against)\b[^\d;:]{0,60}",
+    re.IGNORECASE,
+)
+#: words of direction that are their opposite when they are negated: what is "not higher" need not be lower
+_WHOLE = frozenset({"effective", "ineffective", "safe", "unsafe"})
 #: numbers of a side that a finding shows
 _SHOWN = 2
 #: levels of confidence, which are no results
@@ -236,15 +244,19 @@ def pointings(text: str) -> tuple[Pointing, ...]:
     """Return the words of direction of a text, in order, with the stems around them."""
     # "no more than 5 mg" points nowhere
     said = [one[0].lower() for one in _WORD.finditer(blanked(text))]
-    return tuple(
-        Pointing(
-            word=word,
-            pair=DIRECTIONS[word][0],
-            sign=DIRECTIONS[word][1],
-            of=stems(" ".join((*said[max(0, i - _REACH) : i], *said[i + 1 : i + 1 + _REACH]))),
-        )
-        for i, word in enumerate(said)
-        if word in DIRECTIONS
+    return tuple(_pointing(said, i) for i, word in enumerate(said) if word in DIRECTIONS)
+
+
+def _pointing(said: Sequence[str], at: int) -> Pointing:
+    pair, sign = DIRECTIONS[said[at]]
+    # "not effective"
+    turned = said[at] in _WHOLE and at > 0 and denial(said[at - 1]) != ""
+    around = (*said[max(0, at - _REACH) : at], *said[at + 1 : at + 1 + _REACH])
+    return Pointing(
+        word=" ".join(said[at - turned : at + 1]),
+        pair=pair,
+        sign=-sign if turned else sign,
+        of=stems(" ".join(around)),
     )
 
 
@@ -259,9 +271,18 @@ def _vague(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
     if _often(one):
         # "10 mg daily" may be once daily
         return not any(map(_often, there)) or (
-            one.value == 1 and any(other.unit[1:] == one.unit[1:] for other in there)
+            one.value == 1
+            and any(other.unit[1:] == one.unit[1:] and not _often(other) for other in there)
         )
+    if any(one.size == other.size and _alike(one.unit, other.unit) for other in there):
+        # "six weeks" are not six months
+        return False
     return not one.unit or all(other.unit != one.unit for other in there)
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether units differ, and are both of times or both of amounts."""
+    return one != other and bool(one and other) and (one[0] in TIMES) == (other[0] in TIMES)
 
 
 def _often(one: Figure) -> bool:
@@ -271,12 +292,26 @@ def _often(one: Figure) -> bool:
 
 def _lessened(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
     """Return whether a figure is called a decrease, and the text has it with a minus: "fell by 5 kg" for "-5 kg"."""
-    if not (
-        _DOWN_BY.search(claim, max(0, one.start - 60), one.start) or _DOWN.match(claim, one.end)
-    ):
+    if not _is_decrease(one, claim):
         return False
     less = replace(one, value=-one.value)
     return one.value > 0 and any(less.says(other) for other in there)
+
+
+def _is_decrease(one: Figure, claim: str) -> bool:
+    """Return whether a claim calls a figure a decrease, or that with which it is compared: "fell by 5.1, compared with 2.4"."""
+    if _DOWN_BY.search(claim, max(0, one.start - 120), one.start) or _DOWN.match(claim, one.end):
+        return True
+    before = max(
+        (other for other in figures(claim) if other.end <= one.start),
+        key=lambda other: other.end,
+        default=None,
+    )
+    return (
+        before is not None
+        and _COMPARED.fullmatch(claim, before.end, one.start) is not None
+        and _is_decrease(before, claim)
+    )
 
 
 def _about(one: Figure, claim: str, there: Sequence[Figure]) -> bool:

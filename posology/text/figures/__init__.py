@@ -67,7 +67,21 @@ _SPREADS = re.compile(
 _AROUND = " \t\n()[]±+/,;:=-–−—"
 _CURRENCY = re.compile(r"[$€£¥]\s?\Z")
 _PLURAL = re.compile(r"(?<=\d)s\Z")
-_NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/][^\W_]+)*")
+#: not "positive" of "HER2-positive"
+_NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/](?![a-z]{3,}(?![^\W_]))[^\W_]+)*")
+#: words between a dose and how often it is given: "15 mg orally", "15 mg of it was given"
+_GIVEN = r"(?:[\s,(-]+(?!(?:and|or|to|for|with|than|from|vs|versus|but)\b)[a-z]+)"
+#: how often, without a number: "every other day", "on alternate days", "weekly"
+_REGULARLY = re.compile(
+    rf"{_GIVEN}{{0,4}}?[\s,(-]+(?:(?P<other>every\s+(?:other|second|third|fourth)|alternate|q\d+\s?(?:h|d|w))"
+    rf"|(?P<rate>(?:dai|night|hour|week|month|year)ly)|(?:an?|each|every)\s+(?P<time>hour|day|night|week|month|year))(?![^\W_])",
+    re.IGNORECASE,
+)
+_BEFORE_OFTEN = re.compile(rf"{_GIVEN}{{0,4}}[\s,(-]+", re.IGNORECASE)
+_BEFORE_EVERY = re.compile(rf"{_GIVEN}{{0,4}}?[\s,(-]+every\s+", re.IGNORECASE)
+_PERIODS = {"h": "h", "d": "d", "n": "d", "w": "wk", "m": "mo", "y": "y"}
+#: intervals that have a name
+_INTERVALS = {(Decimal(24), "h"): "d", (Decimal(7), "d"): "wk"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,11 +104,13 @@ class Figure:
     number_end: int = field(default=0, compare=False)
     #: one past the last code point, unit and comparison included
     end: int = field(default=0, compare=False)
+    #: how often it is given by the words behind it: ``("d",)`` for "5 mg once daily"; empty: they do not say
+    given: tuple[str, ...] = field(default=(), compare=False)
 
     def says(self, other: Figure) -> bool:
         """Return whether it states the same amount as ``other``, as far as both are explicit.
 
-        A duration may lack its unit, and a rate its time.
+        A duration may lack its unit, and a rate its time: not where it is given at other times.
         """
         if self.value != other.value or self.comparison != other.comparison:
             return False
@@ -103,7 +119,10 @@ class Figure:
         if self.unit[0] != other.unit[0]:
             return False
         (by, per), (other_by, other_per) = _divisors(self.unit), _divisors(other.unit)
-        return by == other_by and (not per or not other_per or per == other_per)
+        if per and other_per:
+            return by == other_by and per == other_per
+        given, times = (other.given, per) if per else (self.given, other_per)
+        return by == other_by and (not times or not given or given == tuple(times))
 
 
 @lru_cache(maxsize=256)
@@ -119,6 +138,10 @@ def figures(text: str) -> tuple[Figure, ...]:
         return ()
     _share_units(text, numbers)
     _share_over_brackets(text, numbers)
+    for i, figure in enumerate(numbers):
+        if figure.unit and TIMES.isdisjoint(figure.unit):
+            given = _given(text, figure, numbers[i + 1] if i + 1 < len(numbers) else None)
+            numbers[i] = replace(figure, given=given)
     compared = before(lower)
     for i, figure in enumerate(numbers):
         if figure.number in compared:
@@ -270,6 +293,24 @@ def _share_over_brackets(text: str, numbers: list[Figure]) -> None:
         for k in bare if parts else ():
             value = shifted(numbers[k].value, power)
             numbers[k] = replace(numbers[k], value=value, unit=parts)
+
+
+def _given(text: str, dose: Figure, following: Figure | None) -> tuple[str, ...]:
+    """Return how often a dose is given, by the words behind it."""
+    if following is not None:
+        between = text[dose.end : following.start]
+        if following.unit[:1] == ("fold",) and _BEFORE_OFTEN.fullmatch(between):
+            often = () if following.value == 1 else (str(following.value),)
+            return (*often, *following.unit[1:])
+        if len(following.unit) == 1 and _BEFORE_EVERY.fullmatch(between):
+            size, (period,) = following.size, following.unit
+            return (_INTERVALS.get((size, period)) or f"every {size} {period}",)
+    found = _REGULARLY.match(text, dose.end)
+    if found is None or (following is not None and found.end() > following.start):
+        return ()
+    if found["other"]:
+        return (found["other"].lower(),)
+    return (_PERIODS[(found["rate"] or found["time"])[0].lower()],)
 
 
 def _within(figure: Figure, limits: Sequence[Figure]) -> bool:

@@ -17,7 +17,7 @@ from posology.types import Sentence
 # One reply's quotes are checked against the same few passages, at many places each.
 _sentences = lru_cache(maxsize=64)(split)
 
-#: A quote must not begin within this many words after one of :data:`NEGATIONS`.
+#: A quote must not begin within this many words after one of :data:`NEGATIONS`, without those that carry it on.
 NEGATION_REACH = 3
 
 #: Dropping one of these reverses the meaning ("did not | reduce mortality"). Words that end in
@@ -26,6 +26,13 @@ NEGATIONS = words(
     "not no never without neither nor cannot none nobody nothing hardly unable fail fails failed "
     "failing failure lack lacks lacked lacking absence unlikely"
 )
+
+#: Words that lie between a negation and what it denies: "was not found to be | effective".
+_CARRYING = words(
+    "be been being to found shown considered thought seem seems seemed appear appears appeared proven proved known "
+    "expected believed deemed judged have has had also significantly statistically clinically yet far as any"
+)
+_NON = re.compile(r"(?<![^\W_])non[\s‐‑-]+\Z", re.IGNORECASE)
 
 #: Words that, like :data:`NEGATIONS`, take back the clause that "that" or "whether" begins.
 DOUBTS = words(
@@ -146,13 +153,16 @@ def drops_negation(text: str, start: int, end: int) -> bool:
 def _follows(text: str, start: int) -> bool:
     """Return whether one of the last words before ``start``, in the same clause, is a negation."""
     before = text[max(0, start - _WINDOW) : start]
-    if not any(_negates(word) for word in _WORD.findall(before)):
+    if _NON.search(before):
+        return True
+    if not any(negates(word) for word in _WORD.findall(before)):
         return False
     begin = max(sentence_at(text, start).start, start - _WINDOW)
     clause = _CLAUSE_ENDS.split(text[begin:start])[-1]
     words = list(_WORD.finditer(clause))
     for i, word in enumerate(words):
-        if len(words) - i > NEGATION_REACH or not _negates(word[0]):
+        apart = sum(one[0].lower() not in _CARRYING for one in words[i + 1 :])
+        if apart >= NEGATION_REACH or not negates(word[0]):
             continue
         between = clause[word.end() :]
         if i + 1 < len(words) and words[i + 1][0] == "only":
@@ -189,7 +199,7 @@ def _governs(text: str, words: list[re.Match[str]], start: int) -> bool:
     An odd comma ends a clause; a pair of them holds an aside.
     """
     denial = words[0]
-    if not (_negates(denial[0]) or denial[0].lower() in DOUBTS):
+    if not (negates(denial[0]) or denial[0].lower() in DOUBTS):
         return False
     for before, opener in pairwise(words):
         if opener[0] in _CONTRAST_WORDS and opener.start() > start:
@@ -208,14 +218,15 @@ def _governs(text: str, words: list[re.Match[str]], start: int) -> bool:
 def _precedes(text: str, end: int) -> bool:
     """Return whether the word right after ``end`` is a negation: "the trial did | not"."""
     following = _NEXT_WORD.match(text, end)
-    if following is None or text[end - 1] in ".,;:!?—" or not _negates(following[1]):
+    if following is None or text[end - 1] in ".,;:!?—" or not negates(following[1]):
         return False
     if text.startswith(" only", following.end()):
         return False
     return following.end() <= sentence_at(text, end - 1).end
 
 
-def _negates(word: str) -> bool:
+def negates(word: str) -> bool:
+    """Return whether a word is one of :data:`NEGATIONS`, or ends in "n't"."""
     lower = word.lower().replace("’", "'")
     return lower in NEGATIONS or lower.endswith("n't")
 

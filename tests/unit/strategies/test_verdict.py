@@ -42,6 +42,11 @@ def test_yes_and_no(text: str, choice: str, worded: str | None) -> None:
         ("Aspirin and heparin are worse than aspirin.", None),
         ("A meta-analysis found it.", None),
         ("Both helped.", None),
+        ("B. coli grew in all of them.", None),
+        ("B. aspirin and heparin", "B"),
+        ("The best option is a statin.", None),
+        ("Option B is right, since it helped.", "B"),
+        ("b) it helped.", "B"),
     ],
 )
 def test_options(text: str, worded: str | None) -> None:
@@ -60,6 +65,7 @@ def test_options(text: str, worded: str | None) -> None:
         ("Does aspirin reduce the risk of stroke?", "Aspirin may reduce the risk of stroke.", None),
         ("Can aspirin potentially damage it?", "Aspirin potentially damages it.", "yes"),
         ("Does aspirin reduce strokes?", "Aspirin reduces strokes, but not in women.", None),
+        ("Does aspirin reduce strokes?", "Aspirin rarely reduces strokes.", None),
         ("Is aspirin better than heparin?", "Heparin is better than aspirin.", None),
         ("Does aspirin reduce the risk of stroke?", "Aspirin raised the risk of stroke.", None),
         ("Does it help?", "It helps.", None),

@@ -260,6 +260,10 @@ def test_faithful_quotes_are_kept(quote: str, text: str) -> None:
         ("In this trial aspirin did", "In this trial aspirin did not reduce death."),
         ("The drug reduces mortality in", "The drug reduces mortality in no patient subgroup."),
         ("We saw that the drug", "We saw that the drug doesn’t help."),
+        ("effective in children", "The drug was not found to be effective in children."),
+        ("superior to placebo", "The drug has not yet been shown to be superior to placebo."),
+        ("associated with death", "It did not appear to be associated with death."),
+        ("significant rise in deaths", "A non significant rise in deaths was seen."),
     ],
 )
 def test_what_the_source_denies_is_refused(quote: str, text: str) -> None:
@@ -289,6 +293,11 @@ def test_what_the_source_denies_is_refused(quote: str, text: str) -> None:
             "It is unlikely that A helps, although B reduced mortality in adults.",
         ),
         ("the drug reduced mortality", "None of the adults bled, and the drug reduced mortality."),
+        (
+            "reduced mortality in adults",
+            "It was not tolerated in children and reduced mortality in adults.",
+        ),
+        ("patients on insulin did well", "The non-diabetic patients on insulin did well."),
         (
             "aspirin reduces mortality",
             "The trial, which did not include any children, found that aspirin reduces mortality.",
