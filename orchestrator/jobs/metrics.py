@@ -244,7 +244,7 @@ def _attempts(counters: Counter[str]) -> Iterator[Metric]:
     )
     ended = CounterMetricFamily(
         "posology_attempts",
-        "Attempts at model calls whose end is known.",
+        "Attempts at model calls whose end is known; a reply of a batch that proves unusable counts as ok and as unusable.",
         labels=["stage", "model", "outcome"],
     )
     for stage, rest, value in _labelled(counters, "attempts"):

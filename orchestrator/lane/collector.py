@@ -131,7 +131,7 @@ class Collector:
                     model,
                     error,
                 )
-                pause = max(pause, options.poll)
+                await self._records.put_off(calls, seconds=options.poll)
         await self._records.hold(pause)
 
     async def _create(self, model: str, endpoint: BatchEndpoint, calls: Sequence[Wanted]) -> float:

@@ -94,6 +94,10 @@ class BatchRecords(Protocol):
         """Send no call for some seconds, 0 for none."""
         ...
 
+    async def put_off(self, calls: Sequence[Wanted], *, seconds: float) -> None:
+        """Send these calls only later, so that they keep no others back."""
+        ...
+
     async def reserve(
         self,
         batch: str,

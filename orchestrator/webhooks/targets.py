@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from functools import partial
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -14,6 +15,8 @@ from ipaddress import (
 from urllib.parse import urlsplit
 
 import anyio
+from anyio import to_thread
+from anyio.lowlevel import RunVar
 
 from posology.errors import InvalidQuery
 from posology.network.hosts import is_own_host
@@ -24,6 +27,9 @@ MAX_URL = 2_000
 PLAIN = "http:// is delivered only to hosts whose addresses are all in POSOLOGY_WEBHOOK_NETWORKS"
 #: seconds in which a name must be found
 _LOOKUP = 10.0
+#: names that are looked up at the same time: as many as messages are sent
+_AT_ONCE = 128
+_LOOKUPS: RunVar[anyio.CapacityLimiter] = RunVar("lookups of webhooks")
 
 Address = IPv4Address | IPv6Address
 Networks = Sequence[IPv4Network | IPv6Network]
@@ -89,8 +95,10 @@ async def resolve(host: str, port: int, allowed: Networks, *, secure: bool) -> l
     Raises:
         TargetRefused: the host has no address, or one that must not be called.
     """
+    look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
-        found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # not the event loop's own few threads: tenants' names that are slow must delay no call of another
+        found = await to_thread.run_sync(look, abandon_on_cancel=True, limiter=_lookups())
     except (OSError, UnicodeError):
         raise TargetRefused(secure=secure) from None
     # an IPv6 address of the link has its interface behind a %
@@ -101,6 +109,15 @@ async def resolve(host: str, port: int, allowed: Networks, *, secure: bool) -> l
     ):
         raise TargetRefused(secure=secure)
     return texts
+
+
+def _lookups() -> anyio.CapacityLimiter:
+    try:
+        return _LOOKUPS.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(_AT_ONCE)
+        _LOOKUPS.set(limiter)
+        return limiter
 
 
 def may_call(address: Address, allowed: Networks, *, secure: bool = True) -> bool:

@@ -15,10 +15,12 @@ import anyio
 import anyio.to_thread
 
 from orchestrator.jobs import tenants
+from orchestrator.jobs.metrics import ALIVE
 from orchestrator.jobs.tenants import Store
 from orchestrator.logs.events import note, usd
 from posology.budget.books.reader import spenders
 from posology.budget.ledger.base import nano
+from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.alerts import NearLimit, near_limits
 from posology.errors import InvalidQuery, StoreUnavailable
 from posology.store import keys
@@ -149,7 +151,8 @@ class Maintenance:
             await self._redis.zremrangebyscore(
                 keys.WORKERS, now + int(self._work.lease * 1000), "+inf"
             )
-        await anyio.sleep(self._work.lease / 3)
+        # sooner than those who look take a silent worker for dead
+        await anyio.sleep(min(self._work.lease / 3, ALIVE / 3_000))
 
     async def _dispatch(self) -> None:
         """Send waiting work, one unit of each tenant in turn, while the broker has room."""
@@ -215,7 +218,15 @@ class Maintenance:
 
     async def _tidy(self) -> None:
         await tenants.tidy(self._work.store)
+        await self._settle_runs()
         await self.warn_of_limits()
+
+    async def _settle_runs(self) -> None:
+        """Settle the reservations of dead processes of tenants without jobs: the sweep of the others settles theirs."""
+        redis, url = self._redis, self._work.store.url
+        others = {*await spenders(redis, url)} - {*await tenants.listed(self._work.store)}
+        for tenant in sorted(others):
+            await RedisLedger(redis, url, tenant=tenant).sweep()
 
     async def warn_of_limits(self) -> None:
         """Write a line for each budget that is nearly spent, once in its window."""

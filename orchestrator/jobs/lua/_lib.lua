@@ -102,7 +102,8 @@ local function lose_attempts(id, name, token)
 end
 
 -- Calls of a job for a provider's batch, by content (workers/engine/lane): wanted, sent (a: the attempt) or failed (e: the
--- reason, JSON). u: unit that waits for it, n: tries so far, x: maximum tries, c: number of the call, t: time of sending.
+-- reason, JSON). us: units that wait for it, u: the last of them, n: tries so far, x: maximum tries, c: number of the call,
+-- t: time of sending.
 local WANTED, SENT = P .. 'lane:wanted', P .. 'lane:batches'
 
 local function lane_call(id, k)
@@ -138,17 +139,29 @@ local function forget_lane_call(id, k)
   unwant(id, k)
 end
 
+-- Returns the units that wait for a call of the lane.
+local function waiting_for(c)
+  return c.us or {c.u}
+end
+
 -- Lets take.lua send a unit again, unless a call that it waits for is outstanding.
 local function wake(id, name)
   local u = unit(id, name)
   if not u or not u.lane or u.s ~= 'waiting' then return end
   for _, raw in ipairs(redis.call('HVALS', key(id, 'lane'))) do
     local c = cjson.decode(raw)
-    if c.u == name and not c.e then return end
+    for _, one in ipairs(waiting_for(c)) do
+      if one == name and not c.e then return end
+    end
   end
   u.lane = nil
   put_unit(id, name, u)
   redis.call('ZADD', P .. 'parked', now, member(id, name))
+end
+
+-- Wakes every unit that waits for a call.
+local function wake_all(id, c)
+  for _, one in ipairs(waiting_for(c)) do wake(id, one) end
 end
 
 -- Marks a unit as done, and releases it. Open attempts of its holder are closed as lost: their entries could not be written,

@@ -5,7 +5,7 @@ for _, raw in ipairs(redis.call('HVALS', key(id, 'calls'))) do
   local entry = cjson.decode(raw)
   if entry.key == k and entry.outcome == 'ok' then
     local told = labels(entry, 'ok')
-    redis.call('HINCRBY', P .. 'metrics', 'attempts' .. told .. '|ok', -1)
+    -- a counter never falls: the attempt stays among those that were replied to
     redis.call('HINCRBY', P .. 'metrics', 'attempts' .. told .. '|unusable', 1)
     entry.outcome, entry.error = 'unusable', ARGV[4]
     redis.call('HSET', key(id, 'calls'), entry.id, cjson.encode(entry))

@@ -20,5 +20,5 @@ else
   c.e = ARGV[5]
   put_lane_call(id, k, c)
 end
-wake(id, c.u)
+wake_all(id, c)
 return 'landed'

@@ -8,9 +8,11 @@ local ticket = id .. '|' .. name .. '|' .. entry.key
 
 -- Removes the attempt from the account, as it is not sent.
 local function refuse(word, more)
-  if known then
+  -- the end of the job may have closed it as lost meanwhile
+  local last = redis.call('HGET', key(id, 'calls'), entry.id)
+  if last then
     redis.call('HDEL', key(id, 'calls'), entry.id)
-    if redis.call('SREM', key(id, 'open'), entry.id) == 0 then forget_loss(id, cjson.decode(known)) end
+    if redis.call('SREM', key(id, 'open'), entry.id) == 0 then forget_loss(id, cjson.decode(last)) end
   end
   release(entry.id)
   leave(ticket, id)

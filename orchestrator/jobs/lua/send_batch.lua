@@ -43,7 +43,7 @@ for i = 5, #ARGV, 2 do
       c.e = cjson.encode({refused = reply, asked = ARGV[i + 1]})
       put_lane_call(id, k, c)
       unwant(id, k)
-      wake(id, c.u)
+      wake_all(id, c)
       failed = failed + 1
     end
   end

@@ -19,7 +19,7 @@ for i = 1, #rows, 2 do
       if ARGV[3] ~= '' then c.e = ARGV[3] else want(id, k) end
       put_lane_call(id, k, c)
     end
-    wake(id, c.u)
+    wake_all(id, c)
   end
 end
 redis.call('DEL', batch, batch .. ':rows')

@@ -17,6 +17,11 @@ for i = 6, #ARGV, 2 do
     if not (c and c.a) then want(id, k) end
     c = c or {n = 0}
     c.u, c.x = name, tries
+    -- units of a job may want the same call
+    c.us = c.us or {}
+    local among = false
+    for _, one in ipairs(c.us) do among = among or one == name end
+    if not among then c.us[#c.us + 1] = name end
     put_lane_call(id, k, c)
     redis.call('HSET', key(id, 'lane:lines'), k, ARGV[i + 1])
   end

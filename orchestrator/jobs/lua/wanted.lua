@@ -3,11 +3,12 @@
 -- ARGV: now, ms that a call waits for others, number of calls that are sent without a wait, maximum number of calls, ms of
 -- the hold for other workers.
 -- Returns job, key and the data to send it (JSON) of each call.
-local first = redis.call('ZRANGE', WANTED, 0, 0, 'WITHSCORES')
+-- those that are put off have a later time
+local first = redis.call('ZRANGEBYSCORE', WANTED, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
 if not first[1] or now < tonumber(redis.call('GET', P .. 'lane:hold') or 0) then return {} end
-if redis.call('ZCARD', WANTED) < tonumber(ARGV[3]) and now - tonumber(first[2]) < tonumber(ARGV[2]) then return {} end
+if redis.call('ZCOUNT', WANTED, '-inf', now) < tonumber(ARGV[3]) and now - tonumber(first[2]) < tonumber(ARGV[2]) then return {} end
 local found = {}
-for _, m in ipairs(redis.call('ZRANGE', WANTED, 0, tonumber(ARGV[4]) - 1)) do
+for _, m in ipairs(redis.call('ZRANGEBYSCORE', WANTED, '-inf', now, 'LIMIT', 0, ARGV[4])) do
   local id, k = split(m)
   local plan = redis.call('HGET', key(id, 'lane:lines'), k)
   if plan then

@@ -140,6 +140,11 @@ class RunRecords(BatchRecords):
         """See :meth:`~orchestrator.lane.records.BatchRecords.hold`."""
         self._send_at = time.monotonic() + seconds
 
+    async def put_off(self, calls: Sequence[Wanted], *, seconds: float) -> None:
+        """See :meth:`~orchestrator.lane.records.BatchRecords.put_off`; here all calls are of one kind."""
+        del calls
+        await self.hold(seconds)
+
     async def reserve(
         self,
         batch: str,

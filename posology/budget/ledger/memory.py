@@ -251,7 +251,9 @@ class MemoryLedger(Ledger):
         # what a provider does within a day keeps no connection
         elif calls is not None and not asked.batch and under_way >= calls:
             refusal = ["calls", calls, 0, under_way, ""]
-        elif (calls is not None or scopes) and self._queue.behind(ticket, now):
+        elif ((calls is not None and not asked.batch) or scopes) and self._queue.behind(
+            ticket, now
+        ):
             refusal = ["turn", 0, 0, 0, ""]
         if refusal is None:
             return None

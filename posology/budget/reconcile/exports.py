@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ from posology.errors import BadFile, BadRecord
 #: maximum characters of a JSON page, which is read whole; one has some hundred thousand
 MAX_PAGE = 128 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
+#: a number that may be of thousands, or have a decimal comma
+_COMMA = re.compile(r"\s*-?[$€]?\d+,\d+\s*")
 _COST, _INPUT = names_of("cost"), names_of("whole", "input", "uncached")
 #: names that only requests have; ``id`` alone tells nothing
 _REQUEST = names_of("request_id", "client_id")
@@ -172,7 +175,8 @@ def _source(stream: TextIO) -> _Source:
 
 
 def _table(head: str, stream: TextIO) -> _Source:
-    rows = csv.reader(chain([head], stream), delimiter=max(",;\t", key=head.count), strict=True)
+    delimiter = max(",;\t", key=head.count)
+    rows = csv.reader(chain([head], stream), delimiter=delimiter, strict=True)
 
     def following() -> list[str] | None:
         try:
@@ -190,6 +194,11 @@ def _table(head: str, stream: TextIO) -> _Source:
         while (row := following()) is not None:
             if len(row) not in (0, len(columns)):
                 raise Bad(f"{len(row)} cells, but {len(columns)} columns", line=rows.line_num)
+            if delimiter == ";" and (comma := next(filter(_COMMA.fullmatch, row), None)):
+                raise Bad(
+                    f"{comma} may have a decimal comma: save the table with points",
+                    line=rows.line_num,
+                )
             if any(map(str.strip, row)):
                 yield rows.line_num, "", dict(zip(columns, row, strict=True))
 

@@ -39,7 +39,7 @@ _EXPONENT = -18
 _KEPT = Decimal(1).scaleb(_EXPONENT)
 #: maximum rounding of an amount in a spreadsheet: half a cent, in dollars
 _HALF_CENT = Decimal("0.005")
-_GROUPED = re.compile(r"-?\$?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]*)?")
+_GROUPED = re.compile(r"-?\$?([0-9]+|[1-9][0-9]{0,2}(,[0-9]{3})+)(\.[0-9]*)?")
 _DATE = re.compile(r"([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from decimal import Decimal
+from itertools import islice
 
 from posology.budget.reconcile.bands import DAY, Band, Span, compare, worst
 from posology.budget.reconcile.names import family
@@ -152,17 +155,19 @@ class ByRequest:
 
     def _explain(self, silent: list[Ours]) -> int:
         """Match unknown rows with attempts that may be theirs, and return their number."""
-        free: dict[str, list[Ours]] = {}
-        for attempt in sorted(silent, key=lambda attempt: attempt.started):
-            free.setdefault(family(attempt.model), []).append(attempt)
+        by_family: dict[str, list[Ours]] = {}
+        for attempt in silent:
+            by_family.setdefault(family(attempt.model), []).append(attempt)
+        free = {name: _Free(some, self._tolerance) for name, some in by_family.items()}
         explained = 0
         for row in sorted(self._strangers, key=lambda row: row.span.start):
             names = list(free) if row.model is None else [family(row.model)]
-            found = next((a for n in names for a in free.get(n, ()) if self._may_be(row, a)), None)
+            near = (a for n in names if n in free for a in free[n].near(row))
+            found = next((a for a in near if self._may_be(row, a)), None)
             if found is None:
                 self._differ(Flaw.ONLY_THEIRS, row, None, _stranger(row))
                 continue
-            free[family(found.model)].remove(found)
+            free[family(found.model)].take(found)
             explained += 1
             for measure, (known, most) in found.figures().items():
                 self._ours[measure].add(known, most)
@@ -199,6 +204,45 @@ class ByRequest:
                 fields=fields,
             )
         )
+
+
+class _Free:
+    """Attempts without a reply that no row has explained, by the time of their start.
+
+    Args:
+        attempts: in any order.
+        tolerance: maximum seconds between the two sides' times of an attempt.
+    """
+
+    def __init__(self, attempts: list[Ours], tolerance: float) -> None:
+        self._all = sorted(attempts, key=_started)
+        self._tolerance = tolerance
+        self._longest = max(one.ended - one.started for one in attempts)
+        self._taken: set[str] = set()
+        #: all before it are taken
+        self._first = 0
+
+    def near(self, row: Row) -> Iterator[Ours]:
+        """Yield those that may be under way at a row's time, the earliest first; all, if that is unknown."""
+        first = self._first
+        if row.span != UNKNOWN:
+            earliest = row.span.start - self._tolerance - self._longest
+            first = max(first, bisect_left(self._all, earliest, key=_started))
+        for attempt in islice(self._all, first, None):
+            if row.span != UNKNOWN and attempt.started - self._tolerance > row.span.start:
+                return
+            if attempt.id not in self._taken:
+                yield attempt
+
+    def take(self, attempt: Ours) -> None:
+        """Leave an attempt out from now on."""
+        self._taken.add(attempt.id)
+        while self._first < len(self._all) and self._all[self._first].id in self._taken:
+            self._first += 1
+
+
+def _started(attempt: Ours) -> float:
+    return attempt.started
 
 
 def _stranger(row: Row) -> list[Compared]:

@@ -8,7 +8,7 @@ import pytest
 
 from posology.errors import JobCancelled, JobExpired, JobSuperseded
 from posology.llm.memo import Answered
-from posology.types import Outcome
+from posology.types import JobState, Outcome
 from tests.integration.jobs_store.helpers import (
     ERROR,
     LEASE,
@@ -176,7 +176,7 @@ async def test_an_opening_whose_reply_was_lost_is_entered_once(bench: Bench) -> 
     assert await _open(bench, held) == {"a", "b"}
 
 
-@pytest.mark.parametrize("ends", ["cancelled", "expired", "lost"])
+@pytest.mark.parametrize("ends", ["cancelled", "expired", "over", "lost"])
 async def test_an_opening_whose_reply_was_lost_is_not_sent_later(bench: Bench, ends: str) -> None:
     held = await bench.running()
     job = held.unit.job
@@ -188,6 +188,12 @@ async def test_an_opening_whose_reply_was_lost_is_not_sent_later(bench: Bench, e
     elif ends == "expired":
         bench.clock.forward(PATIENCE)
         error = JobExpired
+    elif ends == "over":
+        bench.clock.forward(PATIENCE + 2 * LEASE + 1)
+        await bench.worker().heartbeat([held])
+        await bench.sweep()
+        assert await bench.state(job) is JobState.EXPIRED
+        error = JobSuperseded
     else:
         await bench.lost()
         error = JobSuperseded
@@ -198,6 +204,8 @@ async def test_an_opening_whose_reply_was_lost_is_not_sent_later(bench: Bench, e
     assert out.spending.attempts == ()
     assert out.unknown_costs == 0
     assert await _open(bench, held) == set()
+    money = await bench.redis.hgetall(bench.key("money"))
+    assert (money["reserved:total"], money.get("spent:total", "0")) == ("0", "0")
 
 
 async def _open(bench: Bench, held: ClaimedUnit) -> set[str]:

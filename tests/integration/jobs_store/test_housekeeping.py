@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,10 +21,19 @@ from celery import Celery
 from orchestrator.jobs import tenants
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
+from posology.budget.ledger.redis import RedisLedger
 from posology.errors import ConfigurationError, JobSuperseded, StoreUnavailable
 from posology.store import keys
-from posology.types import JobState, Stage
-from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, open_bench, request
+from posology.types import JobState, Opening, Reservation, Stage
+from tests.integration.jobs_store.helpers import (
+    ERROR,
+    MODEL,
+    PROMPT,
+    Bench,
+    Clock,
+    open_bench,
+    request,
+)
 from tests.integration.jobs_store.local import Gate, model, of, reply, runner
 from workers import tasks
 from workers.app import make_app
@@ -283,6 +293,23 @@ async def test_a_sweep_of_many_tenants_ends_when_the_store_is_away(
     with pytest.raises(StoreUnavailable):
         await keeping._sweep()
     assert work.asked <= 20
+
+
+async def test_what_a_run_without_a_job_had_reserved_is_settled(
+    bench: Bench, broker: Broker
+) -> None:
+    """Its process has died, and its tenant never submitted a job."""
+    ledger = RedisLedger(bench.redis, bench.url, tenant="lit", lease=LEASE, clock=ago(60))
+    opening = Opening(
+        id="a", call=None, attempt=1, stage=Stage.ANSWER, model=MODEL, prompt=PROMPT, key="a",
+        started=0.0, strategy="direct", input_bound=10, max_tokens=1, tier="standard", effort=None,
+        reserved=Decimal("0.5"), prices="p",
+    )  # fmt: skip
+    await ledger.reserve(Reservation(opening=opening, call=1, job="run_x", ticket="t"))
+    assert "lit" not in await tenants.listed(bench.store)
+    await house(bench, broker)._tidy()
+    (total,) = [one for one in await ledger.balances() if one.scope == "total"]
+    assert (total.spent, total.reserved) == (Decimal("0.5"), Decimal(0))
 
 
 async def test_one_process_sweeps_whatever_their_number(bench: Bench, broker: Broker) -> None:

@@ -24,23 +24,31 @@ from orchestrator.lane.collector import LaneOptions
 from orchestrator.lane.records import BATCHES
 from orchestrator.settings import Settings
 from posology.budget.books.audit import Auditor
+from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.redis import RedisLedger
-from posology.errors import ContextTooLong, QuotaExhausted, RateLimited
+from posology.errors import (
+    ContextTooLong,
+    HeadroomReserved,
+    QuotaExhausted,
+    RateLimited,
+    UnpricedModel,
+)
 from posology.published.jobs import JobOutput
 from posology.seams import Prices
 from posology.seams.batches import BatchFate, BatchResult
 from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices
-from posology.types import Call, JobState, Outcome, Repair, Stage, Usage
+from posology.types import Call, JobState, Outcome, Repair, Reservation, Stage, Usage
 from prompts.answer import AnswerReply, Quote
 from tests.integration.jobs_store.collector_process import FolderBatches
-from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, request
+from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, opening, request
 from tests.integration.jobs_store.local import Local, Wires, model, reply, runner
 from tests.support.provider_batches import ScriptedBatches, unconfirmed
 from tests.support.replies import in_form
 from workers.engine.lane.collector import collect
+from workers.engine.lane.records import LaneStore
 from workers.engine.units import Unit
 
 if TYPE_CHECKING:
@@ -659,6 +667,89 @@ async def test_the_limit_of_concurrent_calls_is_for_live_ones(lane: LaneBench) -
     await lane.collect(OPTIONS.poll)
     await lane.run()
     assert {(await lane.get(job)).state for job in jobs} == {JobState.SUCCEEDED}
+
+
+async def test_units_that_want_the_same_call_are_all_woken(lane: LaneBench) -> None:
+    """Parts with equal passages have equal prompts: the call is sent once, and is the reply of both."""
+    bench, job = lane.bench, await lane.bench.extracting(2)
+    store = LaneStore(bench.worker(), bench.tenant)
+    for name in ("extract:0", "extract:1"):
+        await store.park(await bench.claimed(job, name), cast("Any", _Wanting({"same": MODEL})))
+    opened = entries.opened(opening(await bench.running(), "a", key="same")) | {"job": job}
+    reserved = await store.reserve(
+        "pb_1", {"provider": "openai", "model": MODEL}, [opened], seconds=60
+    )
+    assert reserved.attempts == ("a",)
+    assert await bench.store.run("land", bench.key(""), "pb_1", "a", "done", "") == "landed"
+    woken = [unit.name async for unit in _taken(bench)]
+    assert woken == ["extract:0", "extract:1"]
+
+
+async def test_calls_that_cannot_be_sent_keep_no_others_back(bench: Bench) -> None:
+    store, provider = LaneStore(bench.worker(), bench.tenant), ScriptedBatches(model(reply))
+    wanted = [("anthropic:without-price", f"a{n}") for n in range(3)] + [(MODEL, "b")]
+    for model_of, key in wanted:
+        await store.park(await bench.running(), cast("Any", _Wanting({key: model_of})))
+        bench.clock.forward(0.01)
+
+    def endpoint(name: str) -> ScriptedBatches:
+        if name == MODEL:
+            return provider
+        raise UnpricedModel(model=name)
+
+    options = replace(OPTIONS, wait=0.0, rows=3)
+    for _ in range(2):
+        await collect(bench.worker("collector"), endpoint, cast("Prices", PRICES), options)
+        bench.clock.forward(1)
+    assert [len(one.lines) for one in provider.made.values()] == [1]
+    # they are tried again
+    bench.clock.forward(options.poll)
+    left = await store.wanted(most=9, wait=0.0, at_once=1, hold=0.0)
+    assert sorted(one.key for one in left) == ["a0", "a1", "a2"]
+
+
+@dataclass
+class _Wanting:
+    """Calls of a unit that wants some: the model of each by its key."""
+
+    models: dict[str, str]
+    repairs_live = False
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        return {key: json.dumps(_plan(key, name)) for key, name in self.models.items()}
+
+
+def _plan(key: str, name: str) -> dict[str, Any]:
+    opened = {
+        "id": key, "call": None, "attempt": 1, "stage": "answer", "strategy": "direct", "model": name, "key": key,
+        "prompt": {"name": "answer", "digest": "0" * 16}, "started": 0.0, "input_bound": 10, "max_tokens": 1,
+        "tier": "batch", "effort": None, "reserved": "0.1", "prices": "p",
+    }  # fmt: skip
+    line = {"model": name, "path": "/v1/chat/completions", "body": "{}"}
+    return {"line": line, "opening": opened, "caches": False}
+
+
+async def _taken(bench: Bench) -> AsyncIterator[Unit]:
+    while (unit := await bench.worker().take(bench.tenant)) is not None:
+        yield unit
+
+
+async def test_a_batch_waits_for_no_live_call_that_waits_for_a_connection(bench: Bench) -> None:
+    await bench.redis.hset(bench.key("tenant"), "calls", "1")
+    ledger = RedisLedger(bench.redis, bench.url, tenant=bench.tenant, clock=bench.clock)
+    held = await bench.running()
+
+    async def reserve(name: str, *, batch: bool) -> None:
+        asked = Reservation(
+            opening=opening(held, name), call=1, job="run_x", ticket=name, batch=batch
+        )
+        await ledger.reserve(asked)
+
+    await reserve("live", batch=False)
+    with pytest.raises(HeadroomReserved):
+        await reserve("waits", batch=False)
+    await reserve("batch", batch=True)
 
 
 async def test_a_cancelled_job_is_charged_for_what_was_answered(lane: LaneBench) -> None:

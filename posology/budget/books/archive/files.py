@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ def written(path: Path) -> Iterator[BinaryIO]:
     Raises:
         BadFile: it cannot be written. What was there under its name stays.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         if path.exists() and not path.is_file():
             raise BadFile("it is no regular file", path=str(path))

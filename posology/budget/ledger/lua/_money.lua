@@ -209,7 +209,7 @@ local function reserve(r, entry)
   if calls and not r.batch and under_way >= calls then
     return wait(queue(), r.ticket, r.job, 'calls', calls, 0, under_way)
   end
-  if (calls or scopes[1]) and behind(queue(), r.ticket) then
+  if ((calls and not r.batch) or scopes[1]) and behind(queue(), r.ticket) then
     return wait(queue(), r.ticket, r.job, 'turn')
   end
   local o = {nano = whole(n), day = day, job = r.job, stage = r.stage, strategy = r.strategy, model = r.model, entry = entry}

@@ -270,6 +270,13 @@ def _page(**result: object) -> str:
         ("usage_date_utc,tokens\n2026-01-15,1\n", BadFile, None, "unknown export"),
         (_page(output_tokens=None), BadRecord, 1, "output_tokens: missing"),
         (f"{COSTS}{MIDNIGHT},NaN,usd,m\n", BadRecord, 2, "amount_value must"),
+        (f'{COSTS}{MIDNIGHT},"0,125",usd,m\n', BadRecord, 2, "amount_value must"),
+        (
+            f"{COSTS}{MIDNIGHT},1.500,usd,m\n".replace(",", ";").replace(".", ","),
+            BadRecord,
+            2,
+            "decimal comma",
+        ),
         ("request_id,model,cost\nr,gpt-5,1e-9999999\nr,gpt-5,x\n", BadRecord, 3, "cost must"),
         (f"{COSTS}{MIDNIGHT},1e99999,usd,m\n", BadRecord, 2, "amount_value must"),
         (f"{COSTS}{MIDNIGHT},1.5,eur,m\n", BadRecord, 2, "USD"),
