@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 
 from posology.errors import InvalidQuery
@@ -32,7 +33,7 @@ def make_query(
     Raises:
         InvalidQuery: a field is invalid; the error names it.
     """
-    question = text.strip()
+    question = unicodedata.normalize("NFC", text.strip())
     if not question:
         raise InvalidQuery(f"the {field} is empty", field=field)
     if len(question) > MAX_QUESTION:

@@ -58,6 +58,8 @@ class _State(BaseModel):
     followed: set[str] = set()
     #: digest of each document's fields and attachment, and its form in the index, by id
     applied: dict[str, tuple[str, str]] = {}
+    #: path, bytes and time of change (ns) of each attachment that was read where it lies, by the document's id
+    files: dict[str, tuple[str, int, int]] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +130,7 @@ class _Source:
         self._home = home / _digest(str(where))
         self._state_file = self._home / "index.json"
         self._rows: dict[str, tuple[str, str]] = {}
+        self._files: dict[str, tuple[str, int, int]] = {}
         self._gone: list[str] = []
 
     @contextmanager
@@ -156,7 +159,9 @@ class _Source:
         changed = {
             one.id: one
             for one in wanted.values()
-            if one.id not in present or state.applied[one.id][0] != _signature(one)
+            if one.id not in present
+            or state.applied[one.id][0] != _signature(one)
+            or _is_edited(state.files.get(one.id))
         }
         self._say(
             f"{SERVICE}: {len(wanted):,} items with a text, {len(changed):,} new or changed, {len(self._gone):,} removed"
@@ -170,8 +175,11 @@ class _Source:
         for name, (signature, form) in self._rows.items():
             there = {name, part_id(name, 1)} & have
             state.applied[name] = (signature, form if there else _ABSENT)
+            state.files.pop(name, None)
+        state.files |= self._files
         for name in self._gone:
             state.applied.pop(name, None)
+            state.files.pop(name, None)
         state.followed.add(self._key)
         write(self._state_file, state.model_dump_json())
         for file in self._folder.iterdir():
@@ -264,19 +272,22 @@ class _Source:
     def _fetched(self, one: Document) -> str | None:
         """Put a document's attachment beside its file, and return its name; ``None``: Zotero has no such file."""
         assert one.attachment is not None
-        name = f"{one.attachment['key']}_{_signature(one)}{one.suffix}"
-        path = self._folder / name
-        if path.exists():
-            return name
-        content = self._library.file(one.attachment["key"], str(one.attachment.get("filename", "")))
+        key = one.attachment["key"]
+        path = self._folder / f"{key}_{_signature(one)}{one.suffix}"
+        if not self._library.local and path.exists():
+            return path.name
+        content = self._library.file(key, str(one.attachment.get("filename", "")))
         if content is None:
             return None
         if isinstance(content, Path):
+            # before it is read: what is edited meanwhile is read again
+            stamp = self._files[one.id] = _stamp(content)
+            path = path.with_name(f"{key}_{_digest(_signature(one), *map(str, stamp))}{one.suffix}")
             path.unlink(missing_ok=True)
             path.symlink_to(content)
         else:
             write(path, content)
-        return name
+        return path.name
 
 
 def _within(keys: Collection[str], known: Mapping[str, tuple[str, str]]) -> set[str]:
@@ -291,6 +302,21 @@ def _signature(one: Document) -> str:
     file = one.attachment or {}
     which = [file.get(name) for name in ("key", "version", "md5", "mtime", "contentType")]
     return _digest(json.dumps([dict(one.values), which], sort_keys=True))
+
+
+def _stamp(file: Path) -> tuple[str, int, int]:
+    found = file.stat()
+    return str(file), found.st_size, found.st_mtime_ns
+
+
+def _is_edited(read: tuple[str, int, int] | None) -> bool:
+    """Return whether a file has changed since it was read; what cannot be reached stays as it was read."""
+    if read is None:
+        return False
+    try:
+        return _stamp(Path(read[0])) != read
+    except OSError:
+        return False
 
 
 def _line(**row: Any) -> str:

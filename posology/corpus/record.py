@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,7 +66,7 @@ def _identifier(value: str) -> str:
 def _words(value: str) -> str:
     if "\0" in value:
         raise ValueError("must not hold a NUL character")
-    return value
+    return unicodedata.normalize("NFC", value)
 
 
 def _text(value: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,7 @@ class View:
         """Search as :meth:`bm25` does, with row numbers for ids."""
         from lancedb.query import MatchQuery
 
-        words = text.encode(errors="replace").decode()
+        words = unicodedata.normalize("NFC", text).encode(errors="replace").decode()
         match: Any = MatchQuery  # its annotations make every option required
         with translated(self._uri):
             query = self._table.search(match(words, "document"), query_type="fts")

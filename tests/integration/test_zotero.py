@@ -334,6 +334,38 @@ def test_a_group_and_the_local_api(desk: Desk, tmp_path: Path) -> None:
     assert paper.read_bytes() == PDF
 
 
+def test_a_file_of_this_machine_that_is_edited_is_read_again(desk: Desk, tmp_path: Path) -> None:
+    """Zotero does not say of a linked file that it has changed."""
+    paper = tmp_path / "a paper.pdf"
+    paper.write_bytes(PDF)
+    with serving(ZoteroStub(local=True), desk) as stub:
+        fill(stub, 2)
+        stub.attach("FILE0000", "ITEM0000", paper, linkMode="linked_file")
+        desk.ingest()
+        assert desk.ingest().files == 0
+        paper.write_bytes(pdf([["Sand helped in", "another trial."]]))
+        assert desk.ingest().written == 1
+        (found,) = Index.open(desk.place).newest().fetch(["zotero:ITEM0000#1"])
+        assert "Sand helped" in found.passage.text
+        assert desk.ingest().files == 0
+        # a drive that is not there now
+        paper.rename(tmp_path / "away")
+        assert desk.ingest().files == 0
+        (tmp_path / "away").rename(paper)
+        assert desk.ingest().files == 0
+        # committed, but not noted as such, and edited meanwhile
+        states = list(desk.home.rglob("index.json"))
+        before = [one.read_text() for one in states]
+        paper.write_bytes(pdf([["Silt helped in", "a third trial."]]))
+        desk.ingest()
+        for state, text in zip(states, before, strict=True):
+            state.write_text(text)
+        paper.write_bytes(pdf([["Clay helped in", "a third trial."]]))
+        desk.ingest()
+        (found,) = Index.open(desk.place).newest().fetch(["zotero:ITEM0000#1"])
+        assert "Clay helped" in found.passage.text
+
+
 def test_no_key_a_wrong_key_and_no_zotero(desk: Desk, web: ZoteroStub) -> None:
     desk.set("POSOLOGY_ZOTERO_KEY", "wrongSecret")
     with pytest.raises(FetchFailed, match="key is not valid") as caught:

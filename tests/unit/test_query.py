@@ -11,6 +11,10 @@ from posology.types import Form
 OPTIONS = {"A": "warfarin", "B": "apixaban"}
 
 
+def test_accents_of_a_question_are_composed() -> None:
+    assert make_query("Is it Sjo\u0308gren?").text == "Is it Sjögren?"
+
+
 def test_free_question_is_stripped() -> None:
     query = make_query("  Does it work? \n")
     assert query.text == "Does it work?"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from posology.corpus.documents.formulas import FORMULAS, formula
+from posology.corpus.documents.formulas import FORMULAS, formula, is_displayed
 from posology.corpus.documents.grid import TOO_LARGE, Grid, label_of
 from posology.corpus.documents.symbols import decoded, shows_signs
 from posology.corpus.gaps import Gaps, pictured, without_figures
@@ -152,7 +152,11 @@ class _Flow:
         if (found := formula(element, tag, self._gaps)) is not None:
             if found:
                 self._own = True
+                # a line of its own on the page
+                apart = " " * is_displayed(element)
+                self._lines[-1].add(apart)
                 self._lines[-1].formula(found)
+                self._lines[-1].add(apart)
             return True
         if tag in _LEFT_OUT or (
             (not plain_one or tag == "dialog") and (is_hidden(element, tag) or _is_struck(element))

@@ -19,6 +19,8 @@ _DRAWN = frozenset({
     "katex", "katex-display", "mwe-math-element",
     "MathJax", "MathJax_Display", "MathJax_CHTML", "MathJax_SVG", "MathJax_SVG_Display", "mjx-chtml",
 })  # fmt: skip
+#: of those, that stand in a line of their own
+_DISPLAYED = frozenset({"katex-display", "MathJax_Display", "MathJax_SVG_Display", "MJXc-display"})
 _PREVIEW = "MathJax_Preview"
 _KIND = "formula that is only drawn"
 
@@ -53,6 +55,16 @@ def formula(element: _Element, tag: str, gaps: Gaps) -> str | None:
     ):
         return found
     return gaps.sign(_KIND)
+
+
+def is_displayed(element: _Element) -> bool:
+    """Return whether a formula stands in a line of its own."""
+    classes = (element.get("class") or "").split()
+    return (
+        element.get("display") in ("block", "true")
+        or not _DISPLAYED.isdisjoint(classes)
+        or "display" in (element.get("type") or "")
+    )
 
 
 def _is_drawn(element: _Element, tag: str) -> bool:

@@ -100,6 +100,8 @@ def _paragraphs(path: Path, broken: list[Broken]) -> Iterator[Piece]:
 
 
 def _bounded(paragraph: str) -> Iterator[Piece]:
+    # of an accent that a block began with, the letter was in the one before
+    paragraph = visible(paragraph)
     while len(paragraph) > LONGEST:
         end = _sentence_end(paragraph)
         yield Piece(text=paragraph[:end])

@@ -154,6 +154,9 @@ def _float(element: Element, section: str | None) -> Iterator[Piece]:
             yield Piece(text=f"{label or UNLABELLED}: {CALS}", section=section)
         for row in Grid.read(table, _words).lines(label, TABLE):
             yield Piece(text=row, section=section)
+    for mark in _marks(element):
+        if mark.tag == "sup" and (mark.tail or "")[:1].isalnum():
+            mark.tail = f" {mark.tail}"
     for note in filter(None, map(flat, _notes(element))):
         text = f"{label.rstrip(' .:') or UNLABELLED}, note: {note}"
         yield Piece(text=text.replace("\n", " "), section=section)
@@ -167,10 +170,24 @@ def _notes(wrap: Element) -> Iterator[Element]:
         )
 
 
+def _marks(wrap: Element) -> Iterator[Element]:
+    """Yield the labels of a table's notes, and what is raised in their place: not "high" of CD14^high."""
+    for one in wrap.iterfind("table-wrap-foot//*"):
+        if one.tag == "label" or (one.tag == "sup" and not _ends_word(one)):
+            yield one
+
+
+def _ends_word(element: Element) -> bool:
+    """Return whether an element stands right behind a word."""
+    before, parent = element.getprevious(), element.getparent()
+    assert parent is not None
+    text = (parent.text if before is None else before.tail) or ""
+    return text[-1:].isalnum() or text[-1:] in (")", "]")
+
+
 def _drop_marks(table: Element, wrap: Element) -> None:
     """Empty the raised letters of a table that point to its notes: "12.1 a" is no number, and "na" no heading."""
-    notes = wrap.iterfind("table-wrap-foot//*")
-    marks = {"".join(map(str, one.itertext())).strip(" )") for one in notes if one.tag in _MARKS}
+    marks = {"".join(map(str, one.itertext())).strip(" )") for one in _marks(wrap)}
     for raised in table.iter("sup"):
         said = re.split(r"[\s,]+", "".join(map(str, raised.itertext())).strip())
         if all(one.isalpha() and one in marks for one in said):

@@ -57,4 +57,7 @@ LANGUAGES: dict[str, str] = {
     "ko": "kor", "lt": "lit", "lv": "lav", "mk": "mac", "ms": "may", "nl": "dut", "no": "nor", "pl": "pol",
     "pt": "por", "ro": "rum", "ru": "rus", "sk": "slo", "sl": "slv", "sq": "alb", "sr": "srp", "sv": "swe",
     "th": "tha", "tr": "tur", "uk": "ukr", "vi": "vie", "zh": "chi",
+    # ISO 639-2 has two codes for some, of which MEDLINE has the other
+    "ces": "cze", "deu": "ger", "ell": "gre", "fas": "per", "fra": "fre", "hye": "arm", "isl": "ice", "kat": "geo",
+    "mkd": "mac", "msa": "may", "nld": "dut", "ron": "rum", "slk": "slo", "sqi": "alb", "zho": "chi",
 }  # fmt: skip

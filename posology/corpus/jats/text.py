@@ -117,7 +117,11 @@ def _render(element: Element, out: Line, *, notes: bool) -> None:
     if callable(tag):  # an entity, whatever lxml's types say
         out.add(character(element.text or "") or NAMED)
     elif tag in _FORMULAS:
+        # a line of its own on the page
+        apart = " " * (tag == "disp-formula")
+        out.add(apart)
         out.formula(formula(element))
+        out.add(apart)
     elif tag in _MARKS:
         _shift(element, out, notes=notes)
     elif tag == "xref":
@@ -148,6 +152,8 @@ def _render(element: Element, out: Line, *, notes: bool) -> None:
         out.end()
     elif tag == "label":
         _inner(element, out, notes=notes)
+        out.add(" ")
+    elif tag in FLOATS or tag == "table":
         out.add(" ")
     elif tag not in _LEFT_OUT:
         if tag not in EMPTY and not any(str(text).strip() for text in element.itertext()):

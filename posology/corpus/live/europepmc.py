@@ -142,6 +142,10 @@ def _page(body: bytes, state: CursorState) -> Page:
     )
 
 
+#: names of a journal, the one that PubMed's records have first
+_JOURNAL = ("medlineAbbreviation", "isoabbreviation", "title")
+
+
 def as_row(result: object) -> dict[str, Any] | None:
     """Return a result as a line of :mod:`posology.corpus.jsonl`; ``None``: it has no id.
 
@@ -164,7 +168,10 @@ def as_row(result: object) -> dict[str, Any] | None:
         # it becomes an address
         "pmcid": plain_pmcid(_string(result, "pmcid") or ""),
         "doi": plain_doi(_string(result, "doi") or ""),
-        "journal": _string(titled, "title") if isinstance(titled, dict) else None,
+        # NLM's abbreviation first, as of PubMed's records
+        "journal": next(filter(None, (_string(titled, name) for name in _JOURNAL)), None)
+        if isinstance(titled, dict)
+        else None,
         "year": _string(result, "pubYear"),
         "published": _string(result, "firstPublicationDate"),
         "publication_types": kinds,

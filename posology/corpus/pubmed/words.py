@@ -46,8 +46,8 @@ def words(element: _Element | None) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text without characters that are not shown: with a soft hyphen in it, no search finds a word."""
-    return _UNSEEN.sub("", text)
+    """Return text without characters that are not shown, in NFC: with a soft hyphen in it, no search finds a word."""
+    return unicodedata.normalize("NFC", _UNSEEN.sub("", text))
 
 
 def plain(text: str | None) -> str:
@@ -55,7 +55,7 @@ def plain(text: str | None) -> str:
     if not text:
         return ""
     shown = _CONTROL.sub(_of_windows, _SPACE.sub(" ", visible(text)))
-    return unicodedata.normalize("NFC", shown).strip()
+    return shown.strip()
 
 
 def _of_windows(found: re.Match[str]) -> str:

@@ -46,14 +46,18 @@ def items(entries: Entries, build: Build, path: Path, *, after: int) -> Iterator
 
     A file without any entry is a :class:`~posology.errors.BadFile`.
     """
-    last = 0
+    last, keys = 0, _Keys()
     try:
         for row, entry in enumerate(entries(path)):
             last = entry.line
-            if last > after and entry.of_all:
-                yield Remark(reason=entry.of_all, path=path, line=last)
-            elif last > after:
-                parsed = Parsed(reason=entry.reason) if entry.reason else build(entry.values, path)
+            if entry.of_all:
+                if last > after:
+                    yield Remark(reason=entry.of_all, path=path, line=last)
+                continue
+            parsed = Parsed(reason=entry.reason) if entry.reason else build(entry.values, path)
+            # what was read before has taken its keys
+            parsed = keys.apart(parsed)
+            if last > after:
                 if entry.remarks and parsed.passage is not None:
                     parsed = replace(parsed, remarks=entry.remarks + parsed.remarks)
                 yield from parsed.items(path=path, line=last, row=row)
@@ -63,6 +67,32 @@ def items(entries: Entries, build: Build, path: Path, *, after: int) -> Iterator
         yield BadFile(str(error), path=str(path), line=last or None)
     except FAULTS as error:
         yield BadFile(message(error), path=str(path), line=last or None)
+
+
+class _Keys:
+    """Tells the references of a file apart that have one key: a study's, or a label's."""
+
+    def __init__(self) -> None:
+        #: digests of the articles of each key, in their order
+        self._known: dict[int, int | list[int]] = {}
+
+    def apart(self, parsed: Parsed) -> Parsed:
+        """Return a reference, of another than the first of its key with a number behind it."""
+        passage = parsed.passage
+        if passage is None or not passage.id.startswith("file:"):
+            return parsed
+        key, said = hash(passage.id), hash((passage.title, passage.text))
+        known = self._known.setdefault(key, said)
+        if known == said:
+            return parsed
+        several = known if isinstance(known, list) else [known]
+        if said not in several:
+            self._known[key] = several = [*several, said]
+        if not (place := several.index(said)):
+            return parsed
+        name = f"{passage.id}:{place + 1}"
+        warned = tuple(replace(one, by=name) for one in parsed.warned)
+        return replace(parsed, id=name, passage=replace(passage, id=name), warned=warned)
 
 
 def count(entries: Entries, path: Path) -> int:

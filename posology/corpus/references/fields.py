@@ -36,7 +36,8 @@ _SHOWN = 60
 #: texts in place of an abstract, in lower case, without brackets and full stops
 _NONE = frozenset({"", "-", "n/a", "na", "nan", "none", "null"})
 _NO_ABSTRACT = re.compile(
-    r"(?:there is )?no abstracts? (?:is |was )?(?:available|provided)", re.IGNORECASE
+    r"(?:there is )?no abstracts? (?:is |was )?(?:available|provided)|abstract available from the publisher",
+    re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _PMID = re.compile(r"(?:pmid:?\s*)?0*([1-9][0-9]{0,11})(?:\.0)?", re.IGNORECASE)

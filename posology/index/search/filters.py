@@ -6,6 +6,7 @@ column. So comparison ignores case, and one index serves every field.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 from posology.errors import InvalidQuery
@@ -55,7 +56,7 @@ def label(kind: str, name: str) -> str:
     """
     if kind == "mesh":
         name = name.partition("/")[0].lstrip("* ")
-    return f"{kind}:{' '.join(name.split()).casefold()}"
+    return f"{kind}:{' '.join(unicodedata.normalize('NFC', name).split()).casefold()}"
 
 
 def check(filters: Filters) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
+from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, states_standing
 from posology.index.build.batches import Batch
 from posology.index.build.report import Tally
 from posology.index.build.rows import RowBuilder
@@ -36,7 +36,8 @@ class Changes:
 def changes(items: Iterable[Record | Deletion | Notice | Parts]) -> Changes:
     """Return the net effect of items, applied one after the other.
 
-    A record that is read again withdraws the notices that it gave before, unless it repeats them.
+    A record that is read again withdraws the notices that it gave before, unless it repeats them; see
+    :func:`~posology.corpus.items.states_standing`.
     """
     merge = _Merge()
     for item in items:
@@ -65,7 +66,8 @@ class _Merge:
                 self._latest.pop(passage.id, None)
                 self._latest[passage.id] = item
                 self._lost.discard(passage.id)
-                self._notices_of(passage.id, item.line)
+                if states_standing(passage):
+                    self._notices_of(passage.id, item.line)
             case Deletion():
                 self._remove(
                     [n for n, r in self._latest.items() if item.id in (n, r.passage.parent)]

@@ -25,8 +25,9 @@ from posology.types import Flag, FlagKind, Passage
 from posology.types.flags import NOTICE, OWN
 
 _TABLE = "notices"
-#: prefixes of ids that are made of a DOI, or of a PMC number
+#: prefixes of ids that are made of a DOI, a PMID or a PMC number
 _DOI = ("doi:", "DOI:")
+_PMID = ("pmid:", "PMID:")
 _PMCID = ("pmcid:PMC", "pmcid:pmc", "PMCID:PMC", "PMCID:pmc")
 #: rows that one notice can fit
 MOST_ROWS = 10_000_000
@@ -222,6 +223,7 @@ def predicates(targets: Iterable[str]) -> list[str]:
     # the case of prefixes differs between sources of ids
     numbers = [name.removeprefix(_PMCID[0]) for name in names if name.startswith(_PMCID[0])]
     names.update(before + number for number in numbers for before in _PMCID)
+    names.update(before + number for number in values["pmid"] for before in _PMID)
     either = [f"{column} IN ({quoted(sorted(names))})" for column in ("id", "parent")]
     either += [f"{column} IN ({quoted(found)})" for column, found in values.items()]
     dois = quoted([f"doi:{value}" for value in values["doi"]])

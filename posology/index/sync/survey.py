@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from posology.corpus.files import read
-from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, Remark
+from posology.corpus.items import (
+    Deletion,
+    Notice,
+    NoticeKind,
+    Parts,
+    Record,
+    Remark,
+    states_standing,
+)
 from posology.errors import BadFile, BadRecord, IndexFault, SyncRefused
 from posology.index.schema import digest
 from posology.index.sync.notices import NoticesBySource
@@ -302,7 +310,8 @@ class Survey:
                     "INSERT OR REPLACE INTO records(id, parent, digest, file, place) VALUES (?, ?, ?, ?, ?)",
                     (passage.id, passage.parent, bytes.fromhex(digest(passage)), number, item.line),
                 )
-                self._withdraw(passage.id, sources)
+                if states_standing(passage):
+                    self._withdraw(passage.id, sources)
                 return "records"
             case Deletion():
                 self._db.execute("DELETE FROM records WHERE id = ?", (item.id,))

@@ -83,6 +83,22 @@ def test_the_text_is_kept_as_it_is() -> None:
     assert parse(line(text=text)).text == text
 
 
+def test_accents_are_composed() -> None:
+    given = {
+        "text": "Sjo\u0308gren",
+        "title": "Mu\u0308ller",
+        "journal": "Zu\u0308rich",
+        "mesh": ["Me\u0301nie\u0300re"],
+    }
+    found = parse(line(**given))
+    assert (found.text, found.title, found.journal, found.mesh) == (
+        "Sjögren",
+        "Müller",
+        "Zürich",
+        ("Ménière",),
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

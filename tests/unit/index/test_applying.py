@@ -121,6 +121,19 @@ def test_an_article_that_is_deleted_takes_back_what_it_said(index: Index, *, apa
     assert retracted(index) == set()
 
 
+@pytest.mark.parametrize(
+    ("source", "left"), [("ris", {"pmid:7"}), (None, {"pmid:7"}), ("pubmed", set())]
+)
+def test_an_export_that_knows_of_no_retraction_withdraws_none(
+    index: Index, source: str | None, left: set[str]
+) -> None:
+    do(index, retracts("pmid:7", by="pmid:7"), record("pmid:7"))
+    assert retracted(index) == {"pmid:7"}
+    passage = Passage(id="pmid:7", text="A whole.", source=source)
+    do(index, Record(passage=passage, path=HERE, line=2, row=0))
+    assert retracted(index) == left
+
+
 @pytest.mark.parametrize("first", ["notice", "passages"])
 @pytest.mark.parametrize(
     ("target", "reached", "others"),
@@ -129,6 +142,8 @@ def test_an_article_that_is_deleted_takes_back_what_it_said(index: Index, *, apa
         ("DOI:10.1/Abc", ["doi:10.1/ABC", "doi:10.1/abc"], ["10.1/abc"]),
         ("pmcid:PMC12", ["pmcid:PMC12", "PMCID:pmc12"], ["pmcid:PMC1", "pmcid:PMC123", "pmcid:12"]),
         ("PMCID:pmc12", ["pmcid:pmc12", "PMCID:PMC12"], ["pmid:12"]),
+        ("pmid:12", ["pmid:12", "PMID:12"], ["pmcid:12", "pmid:123"]),
+        ("PMID:12", ["pmid:12", "PMID:12"], ["pmid:1"]),
     ],
 )
 def test_a_notice_reaches_ids_in_any_letters_whichever_comes_first(

@@ -51,7 +51,10 @@ class Model:
         match item:
             case Record(passage=passage):
                 self.passages[passage.id] = passage
-                self._speaks(passage.id, place)
+                if passage.source == "pubmed" or not passage.id.startswith(
+                    ("pmid:", "doi:", "pmcid:")
+                ):
+                    self._speaks(passage.id, place)
             case Deletion():
                 self.remove(lambda p: item.id in (p.id, p.parent))
                 self._speaks(item.id, place)
@@ -104,7 +107,7 @@ passages = st.builds(
     ),
     names, st.sampled_from([False, False, False, True]), or_none(*ARTICLES),
     text=st.sampled_from(TEXTS), retracted=st.booleans(), concern=st.booleans(),
-    pmid=or_none("1", "3"), doi=or_none("10.1/a"), pmcid=or_none("PMC1"),
+    pmid=or_none("1", "3"), doi=or_none("10.1/a"), pmcid=or_none("PMC1"), source=or_none("pubmed"),
 )  # fmt: skip
 things = st.one_of(
     st.tuples(st.just("record"), passages),

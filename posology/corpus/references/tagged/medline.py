@@ -49,6 +49,10 @@ _OTHER = re.compile(r"\bPMID:\s*([1-9][0-9]{0,11})")
 _DOI = re.compile(r"(10\.[0-9]{4,9}/\S+) \[doi\]", re.IGNORECASE)
 _PMCID = re.compile(r"PMC[0-9]+")
 _LANGUAGE = re.compile(r"[a-z]{3}")
+#: what a further abstract is, before it
+_KIND = re.compile(
+    r"\A\s*(?:publisher|plain-language-summary|aids|kie|nasa|pip|consumer)\s*:\s*", re.IGNORECASE
+)
 #: tags of relations, by the names that the XML has for them
 _RELATIONS = {
     "RIN": "RetractionIn",
@@ -85,6 +89,16 @@ def _entries(path: Path) -> Iterator[Entry]:
     return tagged(path, _SYNTAX)
 
 
+def _others(values: Values) -> list[str]:
+    """Return the further abstracts in English, each without what kind it is of: "Publisher: …"."""
+    codes = _lines(values, "OABL")
+    return [
+        _KIND.sub("", text)
+        for i, text in enumerate(values.get("OAB", ()))
+        if i >= len(codes) or codes[i].strip().lower() in ("", "eng")
+    ]
+
+
 def _build(values: Values, path: Path) -> Parsed:  # noqa: ARG001 - a record has an id of its own
     number = fields.line_of(values, "PMID")
     own = f"pmid:{number}"
@@ -103,7 +117,7 @@ def _build(values: Values, path: Path) -> Parsed:  # noqa: ARG001 - a record has
     warned = relations.of_others + relations.of_itself
     text = fields.bodies(
         text.replace("\n", " ")
-        for text in fields.first_body(values.get(tag, ()) for tag in ("AB", "OAB"))
+        for text in fields.first_body((values.get("AB", ()), _others(values)))
     )
     if not text:
         return Parsed(id=own, reason="has no abstract", warned=warned)

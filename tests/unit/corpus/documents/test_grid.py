@@ -193,7 +193,7 @@ def test_a_row_is_quoted_and_verified(tmp_path: Path) -> None:
             "<tbody><tr><td>Falls</td><td>12<sup>a,b</sup></td><td>5<sup>c</sup></td></tr></tbody>"),
             ("<table-wrap-foot><fn><label>a</label><p>In all.</p></fn><fn-group><fn><p><sup>b</sup>Adjusted.</p></fn>"
             "</fn-group><p>SD; n/a.</p><fn/></table-wrap-foot>"),
-            ["row Falls: n: 12; A: 5^c.", "note: a In all.", "note: SD; n/a.", "note: bAdjusted."],
+            ["row Falls: n: 12; A: 5^c.", "note: a In all.", "note: SD; n/a.", "note: b Adjusted."],
         ),
         # without marked headings the first row has them, if it may
         ("<tr><td>Arm</td><td>Deaths</td></tr><tr><td>One</td><td>5</td></tr>", "", ["row Arm / One: Deaths: 5."]),

@@ -50,6 +50,16 @@ def test_the_characters_of_a_paragraph_are_kept(tmp_path: Path) -> None:
     assert texts(path) == [text]
 
 
+def test_accents_are_composed_wherever_blocks_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("Sjo\u0308gren")
+    for block in range(1, 6):
+        monkeypatch.setattr(plain, "_BLOCK", block)
+        assert texts(path) == ["Sjögren"]
+
+
 def test_form_feeds_part_paragraphs(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("One\fTwo\n\f\nThree")

@@ -158,6 +158,8 @@ _TEX = r"<tex-math>\documentclass{m}\usepackage{a}\begin{document}$$y^2$$\end{do
         ("5&#150;6, it&#146;s", "5–6, it’s"),
         ("<graphic/>one", "\ufffdone"),
         ('see <ext-link xlink:href="http://a.example">here</ext-link>', "see here"),
+        ("was<disp-formula><italic>n</italic></disp-formula>where", "was n where"),
+        ("was<fig><caption><p/></caption></fig>higher", "was higher"),
     ],
 )
 def test_markup_becomes_what_a_reader_sees(tmp_path: Path, markup: str, shown: str) -> None:
@@ -198,6 +200,28 @@ def test_numbers_are_never_read_into_others(tmp_path: Path, markup: str, shown: 
 def test_formulas_of_several_parts_and_forms(tmp_path: Path, inside: str, shown: str) -> None:
     made = _MATH.format(inside) if inside.startswith("<mml:mf") else inside
     assert text(tmp_path, f"as <inline-formula>{made}</inline-formula> is") == f"as {shown} is"
+
+
+def test_what_is_raised_in_a_table_is_a_mark_where_a_note_begins_with_it(tmp_path: Path) -> None:
+    rows = "".join(
+        f"<tr><td>CD14<sup>{kind}</sup></td><td>{count}<sup>a</sup></td></tr>"
+        for kind, count in (("high", 12), ("low", 40))
+    )
+    table = (
+        f"<table><thead><tr><th>Cells</th><th>Lived</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+    notes = (
+        "<p><sup>a</sup>Adjusted. <sup>b</sup>Not CD14<sup>high</sup> or CD14<sup>low</sup>.</p>"
+    )
+    shown = text(
+        tmp_path,
+        f"<table-wrap><label>Table 1</label>{table}<table-wrap-foot>{notes}</table-wrap-foot></table-wrap>",
+    )
+    assert shown.split("\n\n") == [
+        "Table 1, row Cells / CD14high: Lived: 12.",
+        "Table 1, row Cells / CD14low: Lived: 40.",
+        "Table 1, note: a Adjusted. b Not CD14high or CD14low.",
+    ]
 
 
 @pytest.mark.parametrize(

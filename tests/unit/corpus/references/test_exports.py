@@ -276,6 +276,7 @@ def test_prose_stays_prose(tmp_path: Path, content: str) -> None:
         ("a.ris", "TY  - JOUR\nTI  - S\nAB  - Salt.\n\nIt helped.\nER  - \n", "Salt.\nIt helped."),
         ("a.nbib", "PMID- 7\nAB  - Salt.\nAB  - It helped.\nSO  - N.\n", "Salt.\nIt helped."),
         ("a.nbib", "PMID- 7\nAB  - Salt.\nOAB - Le sel.\nSO  - N.\n", "Salt."),
+        ("a.nbib", "PMID- 7\nOAB - Le sel.\nOABL- fre\nOAB - Publisher: Salt.\nOABL- eng\nSO  - N.\n", "Salt."),
         ("a.enw", "%0 Journal Article\n%T S\n%X Salt.\n%X It helped.\n", "Salt.\nIt helped."),
         ("a.ciw", "PT J\nTI S\nAB Salt.\nAB It helped.\nER\n", "Salt.\nIt helped."),
         ("a.bib", "@article{a, title={S}, abstract={Salt.}, abstract={It helped.}}", "Salt.\nIt helped."),
@@ -286,6 +287,43 @@ def test_prose_stays_prose(tmp_path: Path, content: str) -> None:
 def test_repeated_fields(tmp_path: Path, name: str, content: str, text: str) -> None:
     (passage,) = passages(items(tmp_path, content, name))
     assert passage.text == text
+
+
+@pytest.mark.parametrize(
+    "abstract", ["Le sel a aidé.", "Publisher: Abstract available from the publisher."]
+)
+def test_a_foreign_abstract_is_none(tmp_path: Path, abstract: str) -> None:
+    (found,) = items(
+        tmp_path, f"PMID- 7\nTI  - S\nOAB - {abstract}\nOABL- fre\nSO  - N.\n", "a.nbib"
+    )
+    assert isinstance(found, BadRecord)
+    assert found.reason == "has no abstract"
+
+
+def test_references_of_one_key_are_told_apart(tmp_path: Path) -> None:
+    """A study's name may be that of several articles; one that comes twice is one."""
+    rows = [
+        "ID,Title,Abstract",
+        "Bane 2019,Salt,Salt helped.",
+        "Bane 2019,Sand,Sand did not.",
+        "Bane 2019,Salt,Salt helped.",
+    ]
+    content = "\n".join(rows)
+    names = [one.id for one in passages(items(tmp_path, content, "a.csv"))]
+    key = names[0]
+    assert key.endswith(":Bane 2019")
+    assert names == [key, f"{key}:2", key]
+    again = files.read(tmp_path / "a.csv", after=2)
+    assert [one.id for one in passages(list(again))] == [f"{key}:2", key]
+
+
+@pytest.mark.parametrize(
+    ("given", "code"), [("deu", "ger"), ("fra", "fre"), ("ger", "ger"), ("nld", "dut")]
+)
+def test_languages_are_medlines(tmp_path: Path, given: str, code: str) -> None:
+    content = f"TY  - JOUR\nTI  - S\nAB  - Salt.\nLA  - {given}\nER  - \n"
+    (passage,) = passages(items(tmp_path, content, "a.ris"))
+    assert passage.languages == (code,)
 
 
 @pytest.mark.parametrize(
