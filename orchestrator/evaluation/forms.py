@@ -143,6 +143,19 @@ class Measured(Published):
     """Number of questions that it is measured on."""
 
 
+class CostMeasured(Published):
+    """Dollars for each right answer, with a 95 % bootstrap interval over questions."""
+
+    mean: float
+    """All costs by the number of right answers."""
+    low: float
+    """Lower end of the interval."""
+    high: float | None
+    """Upper end of the interval; null: so few answers are right that it has none."""
+    questions: int
+    """Number of questions that it is measured on."""
+
+
 class CellOutput(Published):
     """Measures of one suite, policy and model. Shares are of all questions, failed ones included."""
 
@@ -184,7 +197,7 @@ class CellOutput(Published):
     """Input and output tokens a question; null: unknown."""
     cost_usd: Measured | None
     """Dollars a question; null: unknown."""
-    cost_per_right_usd: Measured | None
+    cost_per_right_usd: CostMeasured | None
     """Dollars for one right answer; null: unknown, or none is right."""
     seconds_p50: float | None
     """Median duration of a question in seconds; null: unknown."""

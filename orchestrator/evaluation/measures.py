@@ -13,6 +13,7 @@ import numpy as np
 from orchestrator.evaluation.folder import Rows
 from orchestrator.evaluation.forms import (
     CellOutput,
+    CostMeasured,
     DifferenceMeasured,
     EvalRow,
     Measured,
@@ -52,18 +53,43 @@ class Cell:
 
 
 def ratio(rows: Sequence[EvalRow], of: Ratio) -> Measured | None:
-    """Return a ratio of two sums over questions; ``None``: no question has one, or the denominator is zero."""
+    """Return a share of two sums over questions; ``None``: no question has one, or the denominator is zero."""
     pairs = [pair for row in rows if (pair := of(row)) is not None]
     values = np.array(pairs, dtype=float).reshape(-1, 2)
     top, bottom = values.sum(axis=0)
     if not bottom:
         return None
     drawn = _resampled(values)
-    # a draw of questions without any of the denominator has no ratio
+    # a draw of questions without any of the denominator has no share
     known = drawn[drawn[:, 1] > 0]
     low, high = np.percentile(known[:, 0] / known[:, 1], _ENDS)
     return Measured(
         mean=float(top / bottom), low=float(low), high=float(high), questions=len(pairs)
+    )
+
+
+def cost_per_right(rows: Sequence[EvalRow]) -> CostMeasured | None:
+    """Return the dollars for each right answer, over the questions of a known cost; ``None``: none of them is right."""
+    pairs = [
+        (float(row.cost_usd), float(row.outcome is Outcome.RIGHT))
+        for row in rows
+        if row.cost_usd is not None
+    ]
+    cost, right = np.array(pairs, dtype=float).reshape(-1, 2).sum(axis=0)
+    if not right:
+        return None
+    drawn = _resampled(np.array(pairs, dtype=float))
+    # without a right answer no sum is enough for one
+    costs = np.divide(
+        drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.inf), where=drawn[:, 1] > 0
+    )
+    low = np.percentile(costs, _ENDS[0], method="lower")
+    high = np.percentile(costs, _ENDS[1], method="higher")
+    return CostMeasured(
+        mean=float(cost / right),
+        low=float(low),
+        high=float(high) if np.isfinite(high) else None,
+        questions=len(pairs),
     )
 
 
@@ -132,7 +158,7 @@ def measured(cell: Cell, rows: Sequence[EvalRow], *, planned: int) -> CellOutput
         calls=mean([float(row.calls) for row in rows]),
         tokens=mean([tokens for row in rows if (tokens := _tokens(row)) is not None]),
         cost_usd=mean([float(row.cost_usd) for row in rows if row.cost_usd is not None]),
-        cost_per_right_usd=ratio(rows, _cost_per_right),
+        cost_per_right_usd=cost_per_right(rows),
         seconds_p50=float(np.percentile(seconds, 50)) if seconds else None,
         seconds_p95=float(np.percentile(seconds, 95)) if seconds else None,
         unknown_costs=sum(row.cost_usd is None for row in rows),
@@ -164,12 +190,6 @@ def _supported(row: EvalRow) -> tuple[float, float] | None:
         return None
     checked = found.supported + found.unclear + found.unsupported + found.contradicted
     return found.supported, checked + found.removed
-
-
-def _cost_per_right(row: EvalRow) -> tuple[float, float] | None:
-    if row.cost_usd is None:
-        return None
-    return float(row.cost_usd), float(row.outcome is Outcome.RIGHT)
 
 
 def _tokens(row: EvalRow) -> float | None:

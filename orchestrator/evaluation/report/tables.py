@@ -8,6 +8,7 @@ from functools import partial
 
 from orchestrator.evaluation.forms import (
     CellOutput,
+    CostMeasured,
     DifferenceMeasured,
     EvalOutput,
     Measured,
@@ -68,13 +69,14 @@ def points(found: Measured) -> str:
     return f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
-def number(found: Measured | None, form: str) -> str:
+def number(found: Measured | CostMeasured | None, form: str) -> str:
     """Return a mean with its interval."""
     if found is None:
         return NONE
     if found.low == found.high == found.mean == 0:
         return "0"
-    return f"{found.mean:{form}} [{found.low:{form}}, {found.high:{form}}]"
+    high = "no upper end" if found.high is None else f"{found.high:{form}}"
+    return f"{found.mean:{form}} [{found.low:{form}}, {high}]"
 
 
 def _counts(cell: CellOutput) -> str | None:

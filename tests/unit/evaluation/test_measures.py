@@ -24,6 +24,7 @@ from orchestrator.evaluation.measures import Cell, Other, differences, mean, mea
 from orchestrator.evaluation.report.figures import figures
 from orchestrator.evaluation.report.html import page
 from orchestrator.evaluation.report.markdown import document
+from orchestrator.evaluation.report.tables import number
 from orchestrator.evaluation.suites.base import Gold
 from posology.errors import InputError
 from posology.published.answers import Status
@@ -115,6 +116,20 @@ def test_a_ratio_is_that_of_the_sums() -> None:
     assert found.cost_per_right_usd.mean == pytest.approx(40 * 0.002 / 30)
     assert found.tokens is not None
     assert found.tokens.mean == 110
+
+
+def test_a_price_of_few_right_answers_has_no_upper_end() -> None:
+    """Samples without a right one cost more than any price."""
+    many = [row(n, Outcome.RIGHT if n < 20 else Outcome.WRONG) for n in range(40)]
+    found = measured(CELL, many, planned=40).cost_per_right_usd
+    assert found is not None
+    assert found.high is not None
+    assert found.mean == pytest.approx(0.004)
+    assert found.low < found.mean < found.high
+    one = measured(CELL, [row(n, Outcome.WRONG) for n in range(1, 40)] + many[:1], planned=40)
+    assert one.cost_per_right_usd is not None
+    assert one.cost_per_right_usd.high is None
+    assert number(one.cost_per_right_usd, ".3f") == "0.080 [0.027, no upper end]"
 
 
 def test_unknown_costs_and_usages_are_counted_and_left_out() -> None:
