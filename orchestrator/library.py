@@ -267,7 +267,7 @@ class AsyncPosology:
         if (error := found[0].error) is not None:
             if error.type == InvalidQuery.__name__:
                 raise InvalidQuery(error.message, field=str(error.details["field"]))
-            raise UnpricedModel(model=str(asked.model))
+            raise UnpricedModel(model=str(error.details["model"]))
         return estimates.output(found, started=started)
 
     def _open(self) -> tuple[Settings, Budget, Service]:

@@ -68,8 +68,8 @@ class Limits:
     waits: int = 256
     #: the same of one tenant
     tenant_waits: int = 32
-    #: seconds that a chat completion waits for its answer: as long as OpenAI's clients wait unless told otherwise
-    completion: float = 600.0
+    #: seconds that a chat completion waits for its answer: less than the 600 s after which OpenAI's clients ask again
+    completion: float = 590.0
     #: seconds that a tool of assistants waits for its answer
     tool: float = 45.0
     #: seconds after which the cancellation of a batch is answered although it is not complete

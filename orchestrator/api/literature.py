@@ -262,10 +262,9 @@ class Estimating:
             )
         if whole and (error := found[0].error) is not None:
             # every other error of a single question was found before
-            assert rows[0].request is not None
             if error.type == errors.InvalidQuery.__name__:
                 raise errors.InvalidQuery(error.message, field=str(error.details["field"]))
-            raise errors.UnpricedModel(model=str(rows[0].request.model))
+            raise errors.UnpricedModel(model=str(error.details["model"]))
         return await to_thread.run_sync(
             lambda: estimates.output(found, started=started, standing=standing)
         )

@@ -130,7 +130,11 @@ def up(
             index=str(place),
             answers=digest(settings, str(place)),
             uploads=uploads or settings.uploads is not None,
-            overrides={"POSOLOGY_LOG_FORMAT": LogFormat.JSON.value, **takes},
+            overrides={
+                "POSOLOGY_HOME": str(folder.absolute()),
+                "POSOLOGY_LOG_FORMAT": LogFormat.JSON.value,
+                **takes,
+            },
             worker_overrides={"POSOLOGY_EMBEDDER_THREADS": str(threads)},
             # the worker's own timeout, then time to requeue
             worker_grace=settings.shutdown_grace + _REQUEUE,

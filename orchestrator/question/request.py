@@ -360,7 +360,8 @@ class JobRequest(AskRequest):
             UnknownModel: the provider is unknown, or the name has no provider.
         """
         request = self.to_request(settings)
-        check_file(request.model, settings)
+        for model in request.models:
+            check_file(model, settings)
         seconds = self.deadline_seconds
         if "deadline_seconds" not in self.model_fields_set:
             seconds = LANE_DEADLINE if tier_of(request.tier) == "batch" else deadline or seconds

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from types import NoneType
 
 from orchestrator.rendering.citations import citations
 from orchestrator.rendering.evidence import ANSWER, SEARCH, answer_rows, search_rows, table
 from orchestrator.rendering.kinds import Format
 from orchestrator.rendering.markdown import answer_as_markdown, search_as_markdown
-from posology.published.answers import AskOutput, Source
+from orchestrator.rendering.sources import pages
+from posology.published.answers import AskOutput, Evidence
 from posology.published.jobs import BatchRow
 from posology.published.literature import SearchOutput
 
@@ -47,7 +49,8 @@ def export_rows(rows: Iterable[BatchRow], form: Format, *, header: bool = True) 
     """
     found = []
     for row in rows:
-        named = (row.row, None if row.id is None else str(row.id), row.job)
+        # a number is none that a spreadsheet could take for a formula
+        named = (row.row, row.id if type(row.id) in (int, NoneType) else str(row.id), row.job)
         if row.result is not None:
             found += [(*named, *cells) for cells in answer_rows(row.result)]
         else:
@@ -71,8 +74,9 @@ async def export_pages(
         async for page in every:
             yield export_rows(page, kind, header=False)
         return
-    sources: dict[str, Source] = {}
+    quotes: dict[tuple[str, str], Evidence] = {}
     async for page in every:
         for quote in (quote for row in page if row.result for quote in row.result.evidence):
-            sources.setdefault(quote.passage.parent or quote.passage.id, quote.passage)
-    yield citations(sources.values(), form)
+            article = quote.passage.parent or quote.passage.id
+            quotes.setdefault((article, pages(quote)), quote)
+    yield citations(quotes.values(), form)

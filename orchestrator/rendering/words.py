@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 #: categories of what is not seen: controls, surrogates, and formats such as zero-width characters, tags and overrides of
 #: the reading direction
 _UNSEEN = ("Cc", "Cs", "Cf")
-_SEPARATORS = ("Zl", "Zp")
+#: all that :meth:`str.splitlines` ends a line at, but for the newline
+_BREAKS = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 #: text where there is no value
 UNKNOWN = "–"
 #: forms of times
@@ -32,13 +33,13 @@ _MINUTE, _HOUR = 60, 3_600
 
 
 def safe(text: str) -> str:
-    """Return the text without characters that are not seen; separators of lines other than the newline become spaces."""
+    """Return the text without characters that are not seen; what separates lines becomes a space, but for the newline."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        " " if unicodedata.category(c) in _SEPARATORS else c
-        for c in text
-        if c in "\n\t" or unicodedata.category(c) not in _UNSEEN
+        " " if c in _BREAKS else c
+        for c in text.replace("\r\n", "\n")
+        if c in "\n\t" or c in _BREAKS or unicodedata.category(c) not in _UNSEEN
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from posology import errors
 from posology.errors import ApiError, PosologyError
@@ -21,6 +23,10 @@ KNOWN: Mapping[str, type[PosologyError]] = MappingProxyType(
         for name, kind in vars(errors).items()
         if isinstance(kind, type) and issubclass(kind, PosologyError)
     }
+)
+#: types that JSON has not, by the beginning of their annotation
+_TYPED: Mapping[str, Any] = MappingProxyType(
+    {"Decimal": Decimal, "datetime": datetime, "tuple[str": tuple[str, ...]}
 )
 
 
@@ -45,8 +51,7 @@ def from_response(status: int, body: bytes, *, service: str, route: str = "") ->
     if kind is None:
         message = f"{problem.title}: {problem.detail}"
         return ApiError(message, status=status, type=problem.type)
-    members = problem.model_extra or {}
-    details: dict[str, Any] = {name: members.get(name) for name in _fields(kind)}
+    details = _details(kind, problem.model_extra or {})
     if "address" in details:
         details["address"] = service
     if "status" in details:
@@ -67,12 +72,26 @@ def from_body(body: ErrorBody) -> PosologyError:
     if kind is None:
         return ApiError(f"{body.type}: {body.message}", type=urn(body.type))
     error = kind.__new__(kind)
-    details: dict[str, Any] = {name: body.details.get(name) for name in _fields(kind)}
-    PosologyError.__init__(error, body.message, **details)
+    PosologyError.__init__(error, body.message, **_details(kind, body.details))
     return error
 
 
-def _fields(kind: type[PosologyError]) -> list[str]:
-    """Return the attributes of an error class, besides the message."""
+def _details(kind: type[PosologyError], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an error of a class, besides the message, in their types."""
     parameters = inspect.signature(kind.__init__).parameters.values()
-    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    return {
+        p.name: _read(str(p.annotation), given.get(p.name))
+        for p in parameters
+        if p.kind is p.KEYWORD_ONLY
+    }
+
+
+def _read(annotation: str, value: Any) -> Any:
+    """Return what JSON had as text or a list; what an earlier version may have written otherwise stays as it is."""
+    form = next((one for name, one in _TYPED.items() if annotation.startswith(name)), None)
+    if form is None or value is None:
+        return value
+    try:
+        return TypeAdapter(form).validate_python(value)
+    except ValidationError:
+        return value

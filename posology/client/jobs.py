@@ -51,8 +51,8 @@ class Jobs(Base):
             InvalidQuery: the question cannot be asked.
             IdempotencyConflict: the key stands for another request.
         """
-        job, _ = await self.submit_or_find(question, key=key, wait=wait, **request)
-        return job
+        reply = await self._submitted(question, new_key(key), wait, request)
+        return read(JobOutput, reply.content)
 
     async def submit_or_find(
         self,
@@ -63,17 +63,31 @@ class Jobs(Base):
         **request: Any,
     ) -> tuple[JobOutput, bool]:
         """Put a question into the queue as :meth:`submit` does; return its job, and whether it is new."""
+        named = new_key(key)
+        # with a wait, the status says whether the job has ended
+        reply = await self._submitted(question, named, 0.0, request)
+        created = reply.status_code != HTTPStatus.OK
+        if wait and not read(JobOutput, reply.content).state.over:
+            reply = await self._submitted(question, named, wait, request)
+        return read(JobOutput, reply.content), created
+
+    async def _submitted(
+        self,
+        question: str | Mapping[str, Any],
+        named: Mapping[str, str],
+        wait: float,
+        request: Mapping[str, Any],
+    ) -> httpx2.Response:
         asked_for = {"question": question} if isinstance(question, str) else dict(question)
-        reply = await self._wire.request(
+        return await self._wire.request(
             "POST",
             "/v1/jobs",
             repeatable=True,
             json={**asked_for, **request},
-            headers=new_key(key),
+            headers=named,
             **({"params": {"wait": wait}} if wait else {}),
             **self._patient(wait),
         )
-        return read(JobOutput, reply.content), reply.status_code != HTTPStatus.OK
 
     async def ask(
         self, question: str | Mapping[str, Any], *, key: str | None = None, **request: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from io import BytesIO
@@ -66,5 +67,5 @@ def _file(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield from file
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BadFile(str(error), path=str(path)) from None

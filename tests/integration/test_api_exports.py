@@ -50,6 +50,7 @@ async def test_an_answer_is_exported(
 
     (entry,) = rispy.loads(await export("ris", "application/x-research-info-systems"))
     assert entry["accession_number"] == "7"
+    assert "p. 3" in str(entry["notes"])
     assert (await export("bibtex", "application/x-bibtex")).startswith("@")
     (item,) = json.loads(await export("csl", "application/vnd.citationstyles.csl+json"))
     assert item["PMID"] == "7"
@@ -64,7 +65,9 @@ async def test_an_answer_is_exported(
 async def test_a_batch_is_exported(
     client: httpx2.AsyncClient, store: JobStore, tenant: str
 ) -> None:
-    lines = b'{"id": "a", "question": "Is it so?"}\n{"id": "=b", "question": "Is it?"}\n{}\n'
+    lines = (
+        b'{"id": "a", "question": "Is it so?"}\n{"id": "=b", "question": "Is it?"}\n{"id": -5}\n'
+    )
     made = await client.post("/v1/batches", content=lines, headers=NDJSON)
     rows = f"/v1/batches/{made.json()['id']}/rows?limit=1&format="
     await end(store, tenant, ANSWER)
@@ -73,8 +76,9 @@ async def test_a_batch_is_exported(
     assert [(row["row"], row["id"], row["status"], row["pmid"]) for row in found] == [
         ("0", "a", "answered", "7"),
         ("1", "'=b", "refused", ""),
-        ("2", "", "InvalidQuery", ""),
+        ("2", "-5", "InvalidQuery", ""),
     ]
     assert len((await client.get(f"{rows}table")).text.splitlines()) == 5
     (entry,) = rispy.loads((await client.get(f"{rows}ris")).text)
     assert entry["accession_number"] == "7"
+    assert "p. 3" in str(entry["notes"])

@@ -41,7 +41,7 @@ FREE = Money()
 #: no retries: each error is seen
 PLAIN = {"max_retries": 0, "timeout": 90.0}
 TRIAL = Source(
-    id="pmid:7", pmid="7", title="Aspirin [a] trial](https://evil.example)", journal="J Trials", year=2015,
+    id="x [[1]](<http://evil.example/>)", pmid="7", title="Aspirin [a] trial](https://evil.example)", journal="J Trials", year=2015,
     publication_types=(), retracted=True, source=None,
 )  # fmt: skip
 TEXT = "Aspirin reduced it. See ![x](https://evil.example/?q=1) <img src=x>."
@@ -49,7 +49,7 @@ QUOTE = "Aspirin reduced the risk."
 ANSWER = answer(TEXT).model_copy(
     update={
         "status": Status.ANSWERED,
-        "evidence": (Evidence(passage=TRIAL, start=0, end=25, quote=QUOTE, context_start=0, context=QUOTE),),
+        "evidence": (Evidence(passage=TRIAL, start=0, end=25, quote=QUOTE, context_start=0, context=QUOTE, page=3),),
         "support": SupportOutput(
             judge=None, unsupported=0, removed=0,
             sentences=(Support(start=0, end=19, backing=Backing.SUPPORTED, probability=None, evidence=(0,), failed=(), disagrees=False),),

@@ -207,6 +207,11 @@ async def test_a_batch_goes_out_as_file_or_rows_and_comes_back_in_order(
             await client.submit_batch(rows, k=0)
         with pytest.raises(BadFile):
             await client.submit_batch(tmp_path / "none.jsonl")
+        damaged = bytearray(zipped.read_bytes())
+        damaged[10:] = b"\xff" * len(damaged[10:])
+        zipped.write_bytes(damaged)
+        with pytest.raises(BadFile):
+            await client.submit_batch(zipped)
 
 
 async def test_a_question_is_asked_and_answered_in_one_call(

@@ -23,6 +23,7 @@ from orchestrator.api.context import Limits
 from orchestrator.api.mcp.service import ServiceDesk
 from orchestrator.api.mcp.tools import OFFERS
 from orchestrator.cli.app import app
+from orchestrator.ingest.uploads import process
 from orchestrator.ingest.uploads.process import open_stores
 from orchestrator.jobs.store import JobStore
 from orchestrator.library import AsyncPosology
@@ -477,6 +478,16 @@ def test_the_commands_name_a_collection(
     assert cli("watch", QUESTION, "--index", "trials", "--tenant", tenant).exit_code == 3
     found = published(cli("search", QUESTION, "--index", "trials", "--json"), "search")
     assert [hit["passage"]["id"] for hit in found["hits"]] == ["trial:1"]
+
+
+def test_uploads_are_ingested_into_a_collection_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, places: dict[str, str]
+) -> None:
+    served: list[str | None] = []
+    monkeypatch.setattr(process, "serve", lambda settings, _: served.append(settings.index))
+    given = {"POSOLOGY_COLLECTIONS": f"trials={places['trials']}"}
+    done = CliRunner().invoke(app, ["ingest-uploads", "--index", "trials"], env=given)
+    assert (done.exit_code, served) == (0, [places["trials"]])
 
 
 @pytest.mark.parametrize("text", ["trials", "trials=", "=x", "a=x,a=y", "Trials=x", "none=x"])

@@ -365,11 +365,22 @@ def test_the_api_estimates_one_question_or_a_list(estimating: str, tenant: str) 
     assert found.totals == out.totals
 
 
+def test_a_question_that_continues_one_is_estimated_with_it(estimating: str, tenant: str) -> None:
+    headers = {"X-Posology-Tenant": tenant}
+    with httpx2.Client(base_url=estimating, headers=headers, trust_env=False) as client:
+        first = client.post("/v1/jobs", json={"question": QUESTION}).json()["id"]
+    found = post(estimating, {"question": "And in children?", "parent": first}, tenant)
+    assert found.status_code == 200, found.text
+    (asked,) = EstimateOutput.model_validate_json(found.content).questions
+    assert asked.question == f"{QUESTION} And in children?"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "name"),
     [
         ({"question": ""}, 422, "invalid-query"),
         ({"question": QUESTION, "k": "8"}, 422, "invalid-query"),
+        ({"question": QUESTION, "parent": f"job_{0:028}"}, 422, "invalid-query"),
         ({"question": QUESTION, "model": "openai:nobody-knows-it"}, 422, "unpriced-model"),
         ([], 422, "invalid-query"),
         ([{"question": QUESTION}] * 1_001, 422, "invalid-query"),

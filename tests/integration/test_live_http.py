@@ -257,6 +257,8 @@ async def test_a_question_whose_literature_is_not_found_fails_before_it_is_submi
             "fetch-unfinished",
         )
         await ingest_all(given)
+        unused = await client.post("/v1/ask?query=walruses", json={"question": QUESTION})
+        assert problem(unused, 422, "invalid-query")["field"] == "query"
         # a failed fetch is made again
         soon = await client.post("/v1/ask", params=asked, json={"question": QUESTION})
         problem(soon, 503, "fetch-unfinished")

@@ -47,6 +47,7 @@ from posology.errors import (
     StackRuns,
     StoreUnavailable,
 )
+from posology.index.store import Index
 from posology.store.keys import DEFAULT_TENANT
 from tests.support.waiting import until
 from workers.engine.claims import WorkStore
@@ -255,6 +256,24 @@ def test_a_missing_index_is_named_before_anything_starts(
         assert f"posology ingest PATH --index {place}" in done.stderr
         assert "starting" not in done.stderr
     assert not (tmp_path / ".posology").exists()
+
+
+def test_all_processes_of_a_stack_keep_their_data_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was paid for is among it, and a backup must find it there."""
+    Index.create(tmp_path / "index", "hash", 16)
+    seen: list[StackOptions] = []
+
+    async def run(options: StackOptions, **_: object) -> None:
+        seen.append(options)
+
+    monkeypatch.setattr("orchestrator.stack.up.run_stack", run)
+    given = ["up", "--home", str(tmp_path / "data"), "--index", str(tmp_path / "index")]
+    done = CliRunner().invoke(commands, given)
+    assert done.exit_code == 0, done.stderr
+    assert seen[0].folder == tmp_path / "data"
+    assert seen[0].overrides["POSOLOGY_HOME"] == str(tmp_path / "data")
 
 
 @pytest.mark.slow

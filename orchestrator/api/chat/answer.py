@@ -22,8 +22,9 @@ from posology.published.jobs import JobOutput
 from posology.text.quoting.references import references
 from posology.types import Usage
 
-#: an escaped character, or a link to an article: brackets of any text are escaped, so that only our own links have these
-_LINK = re.compile(r"\\.|\[(?:\[\d+\]|(?:[^\[\]\\]|\\.)*)\]\(<([^<>\s]+)>\)", re.DOTALL)
+#: an escaped character, code, or a link to an article: brackets of any other text are escaped, so that only our own links have
+#: these
+_LINK = re.compile(r"\\.|`[^`]*`|\[(?:\[\d+\]|(?:[^\[\]\\]|\\.)*)\]\(<([^<>\s]+)>\)", re.DOTALL)
 
 
 def message(out: AskOutput, *, completed: str | None = None) -> ChatMessage:

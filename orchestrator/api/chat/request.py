@@ -130,7 +130,9 @@ class ChatRequest(Described):
                 )
         own = {
             "question": " ".join(parts),
-            "max_tokens": self.max_completion_tokens or self.max_tokens,
+            "max_tokens": self.max_tokens
+            if self.max_completion_tokens is None
+            else self.max_completion_tokens,
             "effort": self.reasoning_effort,
             "tier": "flex" if self.service_tier == "flex" else None,
         }

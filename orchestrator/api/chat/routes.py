@@ -63,7 +63,7 @@ async def _until_sent() -> AsyncIterator[AsyncExitStack]:
             errors.ProviderUnreachable(
                 "the provider cannot be reached: try again", provider="openai", model="gpt-6-luna"
             ),
-            errors.JobExpired(f"job {JOB} did not end within 600 s", seconds=600.0),
+            errors.JobExpired(f"job {JOB} did not end within 590 s", seconds=590.0),
         ),
     },
     openapi_extra=examples.takes(ChatRequest, REQUEST),

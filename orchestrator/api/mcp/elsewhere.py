@@ -69,7 +69,7 @@ class LocalDesk(Desk):
     #: seconds that a call waits for its answer
     wait: float = WAIT
     opening: anyio.Lock = field(default_factory=anyio.Lock)
-    #: by key, or by everything that a question is asked with
+    #: by everything that a question is asked with
     questions: dict[str, Question] = field(default_factory=dict)
 
     async def search(self, asked: SearchRequest) -> SearchOutput:
@@ -90,12 +90,13 @@ class LocalDesk(Desk):
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await (await self._opened()).estimate(**_fields(asked))
 
-    async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:  # noqa: ARG002 - nothing is a job
+    async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:
         library, fields = await self._opened(), _fields(asked)
         library.check(fields.pop("collection", None))
-        name = key or json.dumps(fields, sort_keys=True)
+        name = json.dumps(fields, sort_keys=True)
         question = self.questions.get(name)
-        if began := question is None:
+        # one that who began it gave up is no answer for another
+        if began := question is None or question.scope.cancel_called:
             question = self.questions[name] = Question()
             self.group.start_soon(question.answer, library, fields)
         try:
@@ -104,16 +105,22 @@ class LocalDesk(Desk):
         except anyio.get_cancelled_exc_class():
             if began:
                 question.scope.cancel()
-                self.questions.pop(name, None)
+                self._forget(name, question)
             raise
         if not question.over.is_set():
             return Answered(out=pending(None, None), job=None)
         # the next call asks anew
-        self.questions.pop(name, None)
+        self._forget(name, question)
+        if question.scope.cancel_called:
+            return await self.ask(asked, key=key, told=told)
         if question.error is not None:
             raise question.error
         assert question.out is not None
         return Answered(out=question.out, job=None)
+
+    def _forget(self, name: str, question: Question) -> None:
+        if self.questions.get(name) is question:
+            del self.questions[name]
 
     async def _opened(self) -> AsyncPosology:
         async with self.opening:

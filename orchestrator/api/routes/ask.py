@@ -132,6 +132,8 @@ async def ask(
     asked = await read_json(request, JobRequest, limit=api.limits.job_bytes)
     if asked.fetch is not None:
         await check_own(api, tenant, asked.fetch)
+    if not live.live and (unused := sorted(live.model_fields_set - {"live"})):
+        raise errors.InvalidQuery(f"{unused[0]} needs live=true", field=unused[0])
     settled = asked.settled(api.settings)
     fetch, until = None, anyio.current_time() + wait
     async with api.waits.of(tenant):

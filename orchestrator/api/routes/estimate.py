@@ -12,6 +12,7 @@ from orchestrator.api.bodies import no_json, parse_json, read_body, unless_left
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import REQUEST, fails, shows
 from orchestrator.api.routes.jobs import NO_COLLECTION, answered
+from orchestrator.jobs.conversations import completed
 from orchestrator.jobs.rows import Row, read_row
 from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.request import JobRequest
@@ -124,11 +125,16 @@ _EXAMPLE: dict[str, Any] = {
 async def estimate(request: Request, api: Posology, tenant: Tenant) -> Response:
     """Estimate low, expected and worst-case cost of each strategy. Calls no model and reserves nothing."""
     body = await _body(request)
-    whole = not isinstance(body, list)
-    rows = await to_thread.run_sync(_rows, body, api)
+    jobs = api.jobs()
+    whole = isinstance(body, JobRequest)
+    if isinstance(body, JobRequest):
+        settled = body.settled(api.settings)
+        asked = await completed(settled, tenant, jobs.get, jobs)
+        rows = [Row(number=0, id=None, request=asked, error=None)]
+    else:
+        rows = await to_thread.run_sync(_rows, body, api)
     _check(rows)
     literature = await api.readable(tenant, _collection(rows))
-    jobs = api.jobs()
     standing = await read_standing(jobs.redis, jobs.url, tenant)
     return answered(
         await unless_left(
@@ -160,9 +166,7 @@ async def _body(request: Request) -> JobRequest | list[Any]:
     return items
 
 
-def _rows(body: JobRequest | list[Any], api: Context) -> list[Row]:
-    if isinstance(body, JobRequest):
-        return [Row(number=0, id=None, request=body.settled(api.settings), error=None)]
+def _rows(body: list[Any], api: Context) -> list[Row]:
     try:
         written = [json.dumps(item) for item in body]
     except RecursionError as error:

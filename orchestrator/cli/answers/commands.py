@@ -152,7 +152,7 @@ def _answer(given: str, tenant: str | None) -> AskOutput:
     from posology.errors import InputError, JobNotSucceeded
     from posology.published.answers import AskOutput
 
-    if given == STREAM or Path(given).is_file():
+    if given == STREAM or _is_file(given):
         raw = sys.stdin.buffer.read() if given == STREAM else Path(given).read_bytes()
         try:
             return AskOutput.model_validate_json(raw)
@@ -164,6 +164,14 @@ def _answer(given: str, tenant: str | None) -> AskOutput:
     if job.result is None:
         raise JobNotSucceeded(f"job {given} has no answer (it is {job.state})", job=given)
     return job.result
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        # longer than a name of a file may be
+        return False
 
 
 async def _all(store: JobStore, index: Index, **given: Any) -> AffectedPage:

@@ -88,10 +88,11 @@ def ingest_uploads(
     from orchestrator.ingest.shards.processes import Spread
     from orchestrator.ingest.uploads.process import serve
     from orchestrator.logs.configuration import configure
+    from orchestrator.service import index_place
 
     with errors(as_json=False):
         settings = load_settings()
         if index is not None:
-            settings = settings.model_copy(update={"index": index})
+            settings = settings.model_copy(update={"index": str(index_place(settings, index))})
         configure(settings)
         serve(settings, Spread() if distributed else None)

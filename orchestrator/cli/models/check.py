@@ -172,8 +172,11 @@ class Check:
     async def _lowest(self, complete: Complete) -> None:
         call = self._extract()
         completion = await self._send("effort", call, complete)
-        reasoned = 0 if completion.usage is None else completion.usage.reasoning
         level = call.effort or "none sent"
+        if completion.usage is None:
+            self._find("effort", f"{level}: tokens of reasoning unknown", ok=None)
+            return
+        reasoned = completion.usage.reasoning
         silent = call.effort == "none" or not capabilities(self.model).reasons(call.effort)
         self._find(
             "effort", f"{level}: {reasoned:,} tokens of reasoning", ok=not (silent and reasoned)
@@ -187,7 +190,10 @@ class Check:
             self._find("higher effort", "the model has no higher level to compare with", ok=None)
             return
         completion = await self._send("higher effort", self._answer(level=higher[0]), complete)
-        reasoned = 0 if completion.usage is None else completion.usage.reasoning
+        if completion.usage is None:
+            self._find("higher effort", f"{higher[0]}: tokens of reasoning unknown", ok=None)
+            return
+        reasoned = completion.usage.reasoning
         # a model may decide that this question needs no reasoning
         found = f"{higher[0]}: {reasoned:,} tokens of reasoning"
         self._find("higher effort", found, ok=True if reasoned else None)

@@ -108,11 +108,11 @@ class Library:
         return f"answer {self.asked}"
 
 
-async def _ask(desk: LocalDesk, *, key: str | None = None) -> Answered:
+async def _ask(desk: LocalDesk, asked: AskRequest = ASKED, *, key: str | None = None) -> Answered:
     async def told(_: JobEvent) -> None:
         raise AssertionError("there is no job")
 
-    return await desk.ask(ASKED, key=key, told=told)
+    return await desk.ask(asked, key=key, told=told)
 
 
 async def test_a_slow_model_of_this_process_is_waited_for_by_the_same_call() -> None:
@@ -130,6 +130,36 @@ async def test_a_slow_model_of_this_process_is_waited_for_by_the_same_call() -> 
         with pytest.raises(InvalidQuery):
             await _ask(patient)
         assert patient.questions == {}
+
+
+async def test_a_key_names_no_other_question_of_this_process() -> None:
+    library: Any = Library()
+    async with anyio.create_task_group() as group:
+        desk = LocalDesk(library=library, group=group, wait=0.01)
+        await _ask(desk, key="mine")
+        await _ask(desk, AskRequest(question="And heparin?"), key="mine")
+        assert library.asked == 2
+        group.cancel_scope.cancel()
+
+
+async def test_who_waits_for_the_question_of_a_cancelled_call_gets_an_answer() -> None:
+    library: Any = Library()
+    outs: list[Any] = []
+    async with anyio.create_task_group() as group:
+        desk = LocalDesk(library=library, group=group)
+
+        async def wait() -> None:
+            outs.append((await _ask(desk)).out)
+
+        async with anyio.create_task_group() as others, anyio.create_task_group() as calls:
+            calls.start_soon(_ask, desk)
+            await anyio.wait_all_tasks_blocked()
+            others.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            calls.cancel_scope.cancel()
+            library.let.set()
+    assert outs == ["answer 2"]
+    assert desk.questions == {}
 
 
 async def test_a_cancelled_call_of_this_process_stops_its_question() -> None:

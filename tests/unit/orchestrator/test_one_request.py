@@ -44,6 +44,15 @@ def described(name: str) -> str:
     return {**descriptions(JobRequest), **descriptions(FiltersRequest)}[name]
 
 
+@pytest.mark.parametrize("field", ["model", "support_model"])
+def test_only_the_operator_names_a_file_of_a_model(field: str) -> None:
+    settings = Settings(POSOLOGY_MODEL="gguf:/srv/a.gguf")
+    asked = {"question": "Is it so?", "support": "model"}
+    JobRequest.parse({**asked, field: "gguf:/srv/a.gguf"}).settled(settings)
+    with pytest.raises(InvalidQuery, match="operator's choice"):
+        JobRequest.parse({**asked, field: "gguf:/srv/b.gguf"}).settled(settings)
+
+
 @pytest.mark.parametrize("model", [JobRequest, WatchRequest, FiltersRequest, FeedbackRequest])
 def test_every_field_is_described_with_its_default(model: Any) -> None:
     texts = descriptions(model)
