@@ -37,6 +37,7 @@ from strategies.support.rules import (
     failures,
     guarded,
     opposes,
+    repeats,
     touches,
 )
 
@@ -96,12 +97,18 @@ def bear_out(
 ) -> Verified:
     """Return the sentences that bear a claim out: those that it names, or else one that says it in its own words.
 
-    Small models copy a sentence and name another one's number.
+    Small models copy a sentence and name another one's number: what repeats a claim stands before what it names.
     """
     verified = cite(claim, excerpts, most=most)
-    if verified.citations or not (said := _saying(claim, excerpts)):
+    if not verified.citations:
+        said = _repeating(claim, excerpts) or _saying(claim, excerpts)
+    elif len(stems(claim.text)) < _WORDS or repeats(
+        claim.text, [one.quote for one in verified.citations]
+    ):
         return verified
-    return replace(verified, citations=said)
+    else:
+        said = _repeating(claim, excerpts)
+    return replace(verified, citations=said) if said else verified
 
 
 def named(
@@ -232,8 +239,8 @@ def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
     )
 
 
-def _saying(claim: Claim, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
-    """Return the first sentences that repeat a claim, or else one that is shown and has all of its words; none: no such."""
+def _repeating(claim: Claim, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
+    """Return the first sentences that repeat a claim; none: no such."""
     for excerpt in excerpts:
         passage = excerpt.passage
         span = locate(claim.text, passage.text)
@@ -246,6 +253,11 @@ def _saying(claim: Claim, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
             quote = passage.text[start:end]
             if not only_asks(claim.text, quote):
                 return (Citation(passage_id=passage.id, start=start, end=end, quote=quote),)
+    return ()
+
+
+def _saying(claim: Claim, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
+    """Return a sentence that is shown and has all words of a claim; none: no such."""
     wanted = stems(claim.text)
     if len(wanted) < _WORDS:
         return ()

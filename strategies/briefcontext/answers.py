@@ -21,7 +21,8 @@ from strategies.briefcontext.conflicts import Opposed, oppose, rule
 
 #: maximum length of a partition's answer, characters: about ten words
 LONGEST = 80
-_WORD = re.compile(r"[^\W_]+(?:['’.,][^\W_]+)*")
+_WORD = re.compile(r"(?:(?<![^\W_])non[-‐‑ ])?[^\W_]+(?:['’.,][^\W_]+)*", re.IGNORECASE)
+_NON = re.compile(r"\Anon[-‐‑ ]", re.IGNORECASE)
 #: words that say nothing about which answer it is
 _EMPTY = words("a an the of in on at by to for with and or it is was are were its")
 #: beside these, the order of the words is the answer
@@ -126,7 +127,9 @@ def _sides(one: Group, groups: Sequence[Group]) -> Opposed:
 
 def _words(text: str) -> list[str]:
     """Return the words of a text without those that say nothing, singular, once each; of those that deny, as they are."""
-    found = (match[0].lower() for match in _WORD.finditer(text))
+    given = [_NON.sub("non", match[0]) for match in _WORD.finditer(text)]
+    # "hepatitis A" is a kind of it, "A statin" is not
+    found = ("A" if word == "A" and i else word.lower() for i, word in enumerate(given))
     said = (
         word if _denies([word]) else word.removesuffix("s") for word in found if word not in _EMPTY
     )

@@ -16,7 +16,7 @@ from functools import lru_cache
 from posology.text._lexicon import words
 from posology.text.figures import lacking, names, uncompared
 from posology.text.quotes import Span, locate
-from posology.text.quoting.edges import DOUBTS, NEGATIONS, drops_negation
+from posology.text.quoting.edges import DOUBTS, NEGATIONS, drops_negation, non_before
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.wording.drugs import is_drug
@@ -38,6 +38,7 @@ _IN_ONE_WORD = re.compile(
 )
 #: a finding of its own, which "not" in another place denies
 _NONINFERIOR = re.compile(r"\bno[nt][-‐‑ ]?(?=inferior(?:ity)?\b)", re.IGNORECASE)
+_NON = re.compile(r"(?<![^\W_])non[\s‐‑-]+([^\W\d_]+)", re.IGNORECASE)
 _HYPHEN = re.compile(r"[-‐‑]")
 _EMPTY = words(
     "this that these those with without from into than then them they their there were was have has had been "
@@ -150,8 +151,9 @@ def _singular(word: str) -> str:
 @lru_cache(maxsize=256)
 def denial(text: str) -> str:
     """Return the first word of a text that negates or doubts; empty: none."""
-    said = (match[0].lower() for match in _WORD.finditer(_opened(uncompared(text))))
-    return next(filter(_is_denial, said), "")
+    said = [match[0].lower() for match in _WORD.finditer(_opened(uncompared(text)))]
+    found = (word for i, word in enumerate(said) if said[i + 1 : i + 2] != ["only"])
+    return next(filter(_is_denial, found), "")
 
 
 def parallels(sentence: str, text: str) -> tuple[bool, ...]:
@@ -162,12 +164,16 @@ def parallels(sentence: str, text: str) -> tuple[bool, ...]:
     if len(wanted) < LEAST_CONTENT:
         return ()
     denials = _denials(sentence)
+    nons = {found[1].lower()[:_STEM] for found in _NON.finditer(sentence)}
     alike: list[bool] = []
     for stems in _sentences(text):
         shared = [(start, end) for stem, start, end in stems if stem in wanted]
         if len({stem for stem, _, _ in stems} & wanted) < PARALLEL * len(wanted):
             continue
         first, last = shared[0][0], shared[-1][1]
+        if next(stem for stem, _, _ in stems if stem in wanted) in nons:
+            # "non-smokers" is a word of both
+            first = non_before(text, first)
         alike.append(denials == _denials(text[first:last]) + drops_negation(text, first, last))
     return tuple(alike)
 

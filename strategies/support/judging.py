@@ -14,7 +14,7 @@ from strategies.support.repair import ANSWERING
 
 #: most sentences that are judged; the others stay unclear
 MOST = 8
-#: longest sentence and evidence together, characters. A longer one is not judged: without its end it may say something else
+#: longest sentence and evidence together, bytes. A longer one is not judged: without its end it may say something else
 LONGEST = 2_000
 #: sentences of an answer, and tokens of one with its evidence; estimates
 _TYPICAL, _TOKENS = 2.5, 180.0
@@ -68,8 +68,8 @@ def plan_judging(
         return None
     first = answering[0].call
 
-    # digits: bounds count them by their bytes, and tokenizers take three at most for one token
-    longest = [("", "7" * LONGEST)] * MOST
+    # a token for each byte, by every bound
+    longest = [("", "7 " * (LONGEST // 2))] * MOST
     call = _call(longest, first.query, model=model, effort=effort, strategy=first.strategy)
     bare = render_judge(first.query, ())
     return PlannedCall(
@@ -85,7 +85,7 @@ def _places(cases: Sequence[Case]) -> list[int]:
     return [
         place
         for place, one in enumerate(cases)
-        if one.texts and len(one.claim + one.premise) <= LONGEST
+        if one.texts and len((one.claim + one.premise).encode(errors="surrogatepass")) <= LONGEST
     ][:MOST]
 
 

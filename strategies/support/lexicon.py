@@ -51,6 +51,14 @@ _PAIRS = (
     ("dominant", "recessive"),
     ("homozygous homozygotes", "heterozygous heterozygotes"),
     ("inpatient inpatients", "outpatient outpatients"),
+    ("acute acutely", "chronic chronically"),
+    ("left", "right"),
+    (
+        "oral orally",
+        "intravenous intravenously subcutaneous subcutaneously intramuscular intramuscularly",
+    ),
+    ("preoperative preoperatively", "postoperative postoperatively"),
+    ("primary", "secondary"),
     ("hypertension hypertensive", "hypotension hypotensive"),
     (
         "hyperglycemia hyperglycaemia hyperglycemic hyperglycaemic",
@@ -172,7 +180,7 @@ _CLASSES = words(
 _NEAR_DENIALS = re.compile(
     r"\b(?:similar(?:ly)?|compar(?:able|ably)|equivalent|identical|equal(?:ly)?|alike|same|un(?:changed|affected|altered|related)|"
     r"unlike|in-?significant|non-?significant|ns|absent|only|solely|rare(?:ly)?|seldom|scarce|few|minority|excluded|"
-    r"contraindicated|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9])\d*)(?![^\W_])",
+    r"contraindicated|dangerous|hazardous|harmful|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9])\d*)(?![^\W_])",
     re.IGNORECASE,
 )
 

@@ -51,7 +51,7 @@ _ABOUT = re.compile(
 #: what is called a decrease: "fell by", "a reduction in weight of", "5 kg lower"
 _DOWN_BY = re.compile(
     r"\b(?:fell|fall|falls|falling|drop(?:s|ped)?|decreas(?:es?|ed|ing)|reduc(?:es?|ed|ing|tions?)|declin(?:es?|ed|ing)|lower(?:s|ed|ing)?|"
-    r"los(?:t|s|es?|ing)|diminish(?:es|ed)|shorten(?:s|ed)?)(?:[^\d.;:]{0,80}\s(?:by|of|was|were|is))?"
+    r"los(?:t|s|es?|ing)|diminish(?:es|ed)|shorten(?:s|ed)?)(?:(?:(?!\b(?:and|but|gain\w*|increas\w*|ris\w+|rose|higher)\b)[^\d.;:]){0,80}\s(?:by|of|was|were|is))?"
     r"(?:\s+(?:by|of|an?|the|mean|median|average|further|about|around|approximately|roughly|nearly|almost|some|only|in))*\s+\Z",
     re.IGNORECASE,
 )
@@ -264,20 +264,20 @@ def _is_year(one: Figure) -> bool:
     return not one.unit and not one.comparison and one.value in _YEARS
 
 
-def _vague(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
+def _vague(figure: Figure, claim: str, there: Sequence[Figure]) -> bool:
     """Return whether a figure is a small number in words, and the text has no other of its unit."""
-    if one.size > _SMALL or any(map(str.isdigit, claim[one.number : one.number_end])):
+    if figure.size > _SMALL or any(map(str.isdigit, claim[figure.number : figure.number_end])):
         return False
-    if _often(one):
+    if _often(figure):
         # "10 mg daily" may be once daily
         return not any(map(_often, there)) or (
-            one.value == 1
-            and any(other.unit[1:] == one.unit[1:] and not _often(other) for other in there)
+            figure.value == 1
+            and any(other.unit[1:] == figure.unit[1:] and not _often(other) for other in there)
         )
-    if any(one.size == other.size and _alike(one.unit, other.unit) for other in there):
+    if any(figure.size == other.size and _alike(figure.unit, other.unit) for other in there):
         # "six weeks" are not six months
         return False
-    return not one.unit or all(other.unit != one.unit for other in there)
+    return not figure.unit or all(other.unit != figure.unit for other in there)
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -298,18 +298,20 @@ def _lessened(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
     return one.value > 0 and any(less.says(other) for other in there)
 
 
-def _is_decrease(one: Figure, claim: str) -> bool:
+def _is_decrease(figure: Figure, claim: str) -> bool:
     """Return whether a claim calls a figure a decrease, or that with which it is compared: "fell by 5.1, compared with 2.4"."""
-    if _DOWN_BY.search(claim, max(0, one.start - 120), one.start) or _DOWN.match(claim, one.end):
+    if _DOWN_BY.search(claim, max(0, figure.start - 120), figure.start) or _DOWN.match(
+        claim, figure.end
+    ):
         return True
     before = max(
-        (other for other in figures(claim) if other.end <= one.start),
+        (other for other in figures(claim) if other.end <= figure.start),
         key=lambda other: other.end,
         default=None,
     )
     return (
         before is not None
-        and _COMPARED.fullmatch(claim, before.end, one.start) is not None
+        and _COMPARED.fullmatch(claim, before.end, figure.start) is not None
         and _is_decrease(before, claim)
     )
 
@@ -355,6 +357,11 @@ def _turned(claim: str, text: str) -> Difference | None:
     there = pointings(text)
     for mine in pointings(claim):
         alike = [one for one in there if one.pair == mine.pair and one.of & mine.of]
+        if any(one.word.split()[-1] in _WHOLE for one in (mine, *alike)) and (
+            denial(claim) and denial(text)
+        ):
+            # "not found to be effective", "neither was effective": both deny
+            continue
         if alike and all(one.sign != mine.sign for one in alike):
             return Difference(rule=Rule.DIRECTION, said=mine.word, quoted=alike[0].word)
     return None

@@ -48,14 +48,15 @@ _WELL = re.compile(r"survival|survive\w*|life|recovery|remission|function|outcom
 #: what a negation denies by itself: "no difference", "did not differ", "not associated with"
 _DENIED = re.compile(
     r"differ|differs|differences?|different|effects?|affect\w*|association|associated|evidence|"
-    r"support(?:s|ed)?|impact|influence\w*|advantages?|reason|reproduced|role|correlat\w+"
+    r"support(?:s|ed)?|impact|influence\w*|advantages?|reason|reproduced|role|correlat\w+|significan\w+"
 )
 #: what is done to some end is not shown to reach it: "treated to reduce", but "shown to reduce"
 _SHOWN = re.compile(r"shown|found|proven?|known|demonstrated|failed|fails|fail")
 #: who writes so does not assert
 _HEDGE = re.compile(
     r"may|might|could|would|possibl[ey]|perhaps|hypothesi[sz]\w*|plausibl[ey]|potential(?:ly)?|"
-    r"speculat\w+|presumabl[ey]|whether|if|aims?|aimed|hoped|propos\w+|seem(?:s|ed)?|appear(?:s|ed)?"
+    r"speculat\w+|presumabl[ey]|whether|if|aims?|aimed|hoped|propos\w+|seem(?:s|ed)?|appear(?:s|ed)?|"
+    r"(?:non|in)significan\w+"
 )
 #: of no content; what a question is about is in its other words
 _EMPTY = frozenset(

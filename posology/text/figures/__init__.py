@@ -69,19 +69,48 @@ _CURRENCY = re.compile(r"[$€£¥]\s?\Z")
 _PLURAL = re.compile(r"(?<=\d)s\Z")
 #: not "positive" of "HER2-positive"
 _NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/](?![a-z]{3,}(?![^\W_]))[^\W_]+)*")
+_LOWERED = re.compile(r"(?<=[^\W\d_])\((\d{1,2}[a-z]?)\)")
+#: not µ, of units
+_GREEK = str.maketrans(
+    dict(
+        zip(
+            "αβγδεζηθκλρστφχψω",
+            [
+                "alpha",
+                "beta",
+                "gamma",
+                "delta",
+                "epsilon",
+                "zeta",
+                "eta",
+                "theta",
+                "kappa",
+                "lambda",
+                "rho",
+                "sigma",
+                "tau",
+                "phi",
+                "chi",
+                "psi",
+                "omega",
+            ],
+            strict=True,
+        )
+    )
+)
 #: words between a dose and how often it is given: "15 mg orally", "15 mg of it was given"
 _GIVEN = r"(?:[\s,(-]+(?!(?:and|or|to|for|with|than|from|vs|versus|but)\b)[a-z]+)"
-#: how often, without a number: "every other day", "on alternate days", "weekly"
+#: how often, without a number of its own: "every other day", "q8h", "weekly"
 _REGULARLY = re.compile(
-    rf"{_GIVEN}{{0,4}}?[\s,(-]+(?:(?P<other>every\s+(?:other|second|third|fourth)|alternate|q\d+\s?(?:h|d|w))"
-    rf"|(?P<rate>(?:dai|night|hour|week|month|year)ly)|(?:an?|each|every)\s+(?P<time>hour|day|night|week|month|year))(?![^\W_])",
+    rf"{_GIVEN}{{0,4}}?[\s,(-]+(?:(?:every\s+(?:other|(?P<rank>second|third|fourth))|alternate)[\s-]+(?P<other>hour|day|night|week|month|year)s?"
+    rf"|q(?P<size>\d+)\s?(?P<short>h|d|w)[a-z]*"
+    rf"|(?P<rate>dai|night|hour|week|month|year)ly|(?:an?|each|every)\s+(?P<time>hour|day|night|week|month|year))(?![^\W_])",
     re.IGNORECASE,
 )
+_RANKS = {None: 2, "second": 2, "third": 3, "fourth": 4}
 _BEFORE_OFTEN = re.compile(rf"{_GIVEN}{{0,4}}[\s,(-]+", re.IGNORECASE)
 _BEFORE_EVERY = re.compile(rf"{_GIVEN}{{0,4}}?[\s,(-]+every\s+", re.IGNORECASE)
 _PERIODS = {"h": "h", "d": "d", "n": "d", "w": "wk", "m": "mo", "y": "y"}
-#: intervals that have a name
-_INTERVALS = {(Decimal(24), "h"): "d", (Decimal(7), "d"): "wk"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,10 +148,10 @@ class Figure:
         if self.unit[0] != other.unit[0]:
             return False
         (by, per), (other_by, other_per) = _divisors(self.unit), _divisors(other.unit)
-        if per and other_per:
-            return by == other_by and per == other_per
-        given, times = (other.given, per) if per else (self.given, other_per)
-        return by == other_by and (not times or not given or given == tuple(times))
+        if by != other_by:
+            return False
+        mine, theirs = tuple(per) or self.given, tuple(other_per) or other.given
+        return not mine or not theirs or mine == theirs
 
 
 @lru_cache(maxsize=256)
@@ -202,6 +231,8 @@ def uncompared(text: str) -> str:
 @lru_cache(maxsize=256)
 def names(text: str) -> frozenset[str]:
     """Return the words of letters and digits, such as ``IL-6`` and ``BMS-986165``, lower case, singular, without hyphens."""
+    # "B(12)", as MEDLINE writes it
+    text = _LOWERED.sub(r"\1", text.translate(_GREEK))
     bare = (re.sub(r"[-‐‑–]", "", found[0]) for found in _NAME.finditer(blanked(text)))
     return frozenset(_PLURAL.sub("", one).lower() for one in bare)
 
@@ -300,17 +331,30 @@ def _given(text: str, dose: Figure, following: Figure | None) -> tuple[str, ...]
     if following is not None:
         between = text[dose.end : following.start]
         if following.unit[:1] == ("fold",) and _BEFORE_OFTEN.fullmatch(between):
-            often = () if following.value == 1 else (str(following.value),)
+            often = () if following.value == 1 else (f"{following.value:f}",)
             return (*often, *following.unit[1:])
         if len(following.unit) == 1 and _BEFORE_EVERY.fullmatch(between):
-            size, (period,) = following.size, following.unit
-            return (_INTERVALS.get((size, period)) or f"every {size} {period}",)
+            return _every(following.size, following.unit[0])
     found = _REGULARLY.match(text, dose.end)
     if found is None or (following is not None and found.end() > following.start):
         return ()
+    if found["size"]:
+        return _every(Decimal(found["size"]), _PERIODS[found["short"].lower()])
     if found["other"]:
-        return (found["other"].lower(),)
+        rank = found["rank"] and found["rank"].lower()
+        return _every(Decimal(_RANKS[rank]), _PERIODS[found["other"][0].lower()])
     return (_PERIODS[(found["rate"] or found["time"])[0].lower()],)
+
+
+def _every(size: Decimal, period: str) -> tuple[str, ...]:
+    """Return an interval as what is given within a period, if it is one: every 8 hours is 3 times a day."""
+    if size == 1:
+        return (period,)
+    if period == "d" and size == 7:
+        return ("wk",)
+    if period == "h" and size and not 24 % size:
+        return ("d",) if size == 24 else (f"{24 / size:f}", "d")
+    return (f"every {size:f} {period}",)
 
 
 def _within(figure: Figure, limits: Sequence[Figure]) -> bool:

@@ -32,6 +32,9 @@ _CARRYING = words(
     "be been being to found shown considered thought seem seems seemed appear appears appeared proven proved known "
     "expected believed deemed judged have has had also significantly statistically clinically yet far as any"
 )
+_EXCEPT = re.compile(
+    r"\s*[,(]?\s*\(?(?:unless|except(?:ing)?(?!\w)|excluding|with the exception)\b", re.IGNORECASE
+)
 _NON = re.compile(r"(?<![^\W_])non[\s‐‑-]+\Z", re.IGNORECASE)
 
 #: Words that, like :data:`NEGATIONS`, take back the clause that "that" or "whether" begins.
@@ -56,7 +59,10 @@ _COMPARISONS = "<>≤≥±~≈∼≦≧⩽⩾≪≫∓+×" + _DASHES
 _COMPARING_WORDS = re.compile(
     r"\b(?:than|at least|at most|up to|below|above|under|over|exceeding|minus)\s+\Z", re.IGNORECASE
 )
-_NUMBER = re.compile(r"[(\[]?[$€£]?[.·]?\d")
+_NUMBER = re.compile(
+    r"[(\[]?[$€£]?[.·]?\d|(?:an?\s+|one[- ]|two[- ]|three[- ])?(?:half|thirds?|quarters?|fifths?|tenths?|dozen)\b",
+    re.IGNORECASE,
+)
 #: a share of what follows: "61 % of", "3 of the 12", "one in five", "few"
 _SHARE = re.compile(
     r"(?:(?:%|\bper ?cent|\d\)?)\s+of(?:\s+(?:the|these|those|all|our))?(?:\s+\d+)?"
@@ -153,13 +159,15 @@ def drops_negation(text: str, start: int, end: int) -> bool:
 def _follows(text: str, start: int) -> bool:
     """Return whether one of the last words before ``start``, in the same clause, is a negation."""
     before = text[max(0, start - _WINDOW) : start]
-    if _NON.search(before):
+    if non_before(text, start) < start:
         return True
     if not any(negates(word) for word in _WORD.findall(before)):
         return False
     begin = max(sentence_at(text, start).start, start - _WINDOW)
     clause = _CLAUSE_ENDS.split(text[begin:start])[-1]
     words = list(_WORD.finditer(clause))
+    if words and words[-1][0].lower() == "or" and _is_denied(clause):
+        return True
     for i, word in enumerate(words):
         apart = sum(one[0].lower() not in _CARRYING for one in words[i + 1 :])
         if apart >= NEGATION_REACH or not negates(word[0]):
@@ -171,6 +179,21 @@ def _follows(text: str, start: int) -> bool:
         if "," not in between or between.startswith(","):
             return True
     return False
+
+
+def _is_denied(clause: str) -> bool:
+    """Return whether a clause that ends in "or" denies what follows: "did not prevent stroke or | reduce mortality"."""
+    for contrast in _CONTRASTS.finditer(clause):
+        clause = clause[contrast.end() :]
+        break
+    words = [word[0] for word in _WORD.finditer(clause)]
+    return any(negates(word) and words[i + 1 : i + 2] != ["only"] for i, word in enumerate(words))
+
+
+def non_before(text: str, start: int) -> int:
+    """Return where the "non-" before a word begins; ``start``: there is none."""
+    found = _NON.search(text, max(0, start - 6), start)
+    return start if found is None else found.start()
 
 
 def _is_governed(text: str, start: int) -> bool:
@@ -216,7 +239,9 @@ def _governs(text: str, words: list[re.Match[str]], start: int) -> bool:
 
 
 def _precedes(text: str, end: int) -> bool:
-    """Return whether the word right after ``end`` is a negation: "the trial did | not"."""
+    """Return whether a negation or an exception comes right after ``end``: "the trial did | not", "all, | except …"."""
+    if text[end - 1] not in ".;:!?" and _EXCEPT.match(text, end):
+        return True
     following = _NEXT_WORD.match(text, end)
     if following is None or text[end - 1] in ".,;:!?—" or not negates(following[1]):
         return False

@@ -434,6 +434,20 @@ def test_a_claim_that_copies_a_sentence_and_names_another_is_cited_from_where_it
     assert [one.quote for one in found.refused] == ["Costs rose sharply."]
 
 
+def test_a_copied_sentence_stands_before_another_that_may_bear_it_out() -> None:
+    """Small models name the first sentences of a passage, which are on the same subject."""
+    about = Passage(
+        id="n:3",
+        text="Warfarin was given to all of them. Warfarin raised the risk of bleeding in all.",
+    )
+    claim = "Warfarin raised the risk of bleeding in all."
+    found = bear_out(Claim(text=claim, names=["1.1", "1.2"]), whole(about))
+    assert [one.quote for one in found.citations] == [claim]
+    other = Passage(id="n:4", text="In all, warfarin raised the risk of bleeding and of stroke.")
+    found = bear_out(Claim(text=claim, names=["1.1"]), whole(other, about))
+    assert [(one.passage_id, one.quote) for one in found.citations] == [("n:3", claim)]
+
+
 def test_numbers_that_a_model_puts_into_its_words_are_names() -> None:
     stated = state(
         [Said(text="Mortality fell by 20% in the first week. [1.2]", sentences=[])],

@@ -264,6 +264,9 @@ def test_faithful_quotes_are_kept(quote: str, text: str) -> None:
         ("superior to placebo", "The drug has not yet been shown to be superior to placebo."),
         ("associated with death", "It did not appear to be associated with death."),
         ("significant rise in deaths", "A non significant rise in deaths was seen."),
+        ("reduce deaths in adults", "It did not prevent stroke or reduce deaths in adults."),
+        ("should be given to all", "It should be given to all unless they bleed."),
+        ("should be given to all", "It should be given to all (except children)."),
     ],
 )
 def test_what_the_source_denies_is_refused(quote: str, text: str) -> None:
@@ -298,6 +301,10 @@ def test_what_the_source_denies_is_refused(quote: str, text: str) -> None:
             "It was not tolerated in children and reduced mortality in adults.",
         ),
         ("patients on insulin did well", "The non-diabetic patients on insulin did well."),
+        ("reduced deaths in adults", "It raised survival or reduced deaths in adults."),
+        ("heparin was given to all", "Salt was not given, but sand or heparin was given to all."),
+        ("It should be given to all", "It should be given to all. Except in men, it is safe."),
+        ("half of them were well", "About half of them were well."),
         (
             "aspirin reduces mortality",
             "The trial, which did not include any children, found that aspirin reduces mortality.",
