@@ -11,10 +11,10 @@ import hashlib
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ CLAIMS = "scifact_claims_train.jsonl.gz"
 ASIDE = 0.15
 #: Retrieved distractors a question.
 DISTRACTORS = 4
+PARTS = ("train", "dev", "test")
+_Row = TypeVar("_Row")
 _GLUED = re.compile(r"(?<=[\w%)\]][.?!])(?=[A-Z])")
 
 
@@ -113,6 +115,32 @@ def part_of(document: str) -> str:
     """Return the part of a document, from a hash of its name."""
     place = int(hashlib.sha256(f"pruner:{document}".encode()).hexdigest()[:8], 16) / 2**32
     return "test" if place < ASIDE else "dev" if place < 2 * ASIDE else "train"
+
+
+def alone(
+    of: Sequence[_Row],
+    part: str,
+    *,
+    named: Callable[[_Row], str],
+    texts: Callable[[_Row], Iterable[str]],
+) -> list[_Row]:
+    """Return the rows of a part that share no text with rows of another.
+
+    Args:
+        of: rows of a set that is split by something else than its texts, which rows share: by claim, or by question.
+        part: ``train``, ``dev`` or ``test``.
+        named: what a row is split by.
+        texts: the texts of a row, or their names.
+    """
+    parts_of = [part_of(named(row)) for row in of]
+    elsewhere = {
+        text for row, own in zip(of, parts_of, strict=True) if own != part for text in texts(row)
+    }
+    return [
+        row
+        for row, own in zip(of, parts_of, strict=True)
+        if own == part and elsewhere.isdisjoint(texts(row))
+    ]
 
 
 def parts(weights: dict[str, int]) -> dict[str, str]:

@@ -33,7 +33,7 @@ from posology.index.store import Index
 from posology.query import make_query
 from posology.types import Mode, Passage, Query, Retrieval, Sentence
 from training.gold import rows
-from training.pruner_cases import POOL, part_of
+from training.pruner_cases import POOL, alone
 
 QUESTIONS, SNIPPETS = "bioasq_7b-10b.jsonl.gz", "bioasq_snippets.jsonl.gz"
 #: what the pruner learned from, by file and field; SQuAD has no medical texts
@@ -105,12 +105,13 @@ class Corpus:
         Args:
             name: ``train``; ``dev``, on which it was calibrated; or ``test``, which it never saw.
         """
-        parts = {one.id: part_of(f"bioasq:{one.id}") for one in self.questions}
-        elsewhere = {a for one in self.questions if parts[one.id] != name for a in one.gold}
         return tuple(
-            one
-            for one in self.questions
-            if parts[one.id] == name and elsewhere.isdisjoint(one.gold)
+            alone(
+                self.questions,
+                name,
+                named=lambda one: f"bioasq:{one.id}",
+                texts=lambda one: one.gold,
+            )
         )
 
 

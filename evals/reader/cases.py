@@ -26,6 +26,7 @@ from training.pruner_cases import (
     POOL_VECTORS,
     SQUAD,
     Words,
+    alone,
     part_of,
     parts,
 )
@@ -220,15 +221,24 @@ class Data:
             for row, order in zip(self.asked, nearest, strict=True)
         ]
 
+    @cached_property
+    def bioasq_rows(self) -> list[dict[str, Any]]:
+        """BioASQ's questions with snippets, without those of an article that a question of another part has, too."""
+        found = [row for row in rows(self.folder / BIOASQ) if row["snippets"]]
+        return alone(
+            found,
+            self.part,
+            named=lambda row: f"bioasq:{row['id']}",
+            texts=lambda row: [one["document"] for one in row["snippets"]],
+        )
+
     def bioasq(self) -> list[Case]:
         """Return BioASQ's yes-no questions with their gold snippets."""
         cases = []
-        for row in rows(self.folder / BIOASQ):
+        for row in self.bioasq_rows:
             answer = str(row.get("exact_answer") or "").strip("[]'\" ").lower()
             document = f"bioasq:{row['id']}"
-            if row["type"] != "yesno" or answer not in ("yes", "no") or not row["snippets"]:
-                continue
-            if part_of(document) != self.part:
+            if row["type"] != "yesno" or answer not in ("yes", "no"):
                 continue
             shown = list(dict.fromkeys(one["text"] for one in row["snippets"]))[:SHOWN]
             cases.append(

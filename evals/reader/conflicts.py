@@ -29,7 +29,7 @@ from posology.reading.judge import Judge
 from posology.seams import SupportJudge
 from posology.types import Call, Excerpt, PromptId, Query, Stage
 from training.gold import DATA, rows
-from training.pruner_cases import part_of
+from training.pruner_cases import alone, part_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,9 +64,12 @@ class Sides:
 
 
 def healthver(folder: Path, part: str) -> list[Sides]:
-    """Return HealthVer's claims of a part: evidence for a claim, and against it."""
-    cases = (
-        c for c in conflict_cases.healthver(folder) if part_of(f"healthver:{c.question}") == part
+    """Return HealthVer's claims of a part, without those whose evidence is another part's, too: evidence for a claim, and against it."""
+    cases = alone(
+        conflict_cases.healthver(folder),
+        part,
+        named=lambda case: f"healthver:{case.question}",
+        texts=lambda case: [passage.text for passage in case.passages],
     )
     made = []
     for case in cases:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evals.reader.cases import BIOASQ, SHOWN, Case, Data, excerpt
+from evals.reader.cases import SHOWN, Case, Data, excerpt
 from training.gold import rows
 from training.pruner_articles import COVID
 from training.pruner_cases import part_of
@@ -33,11 +33,7 @@ def sets(data: Data) -> Mapping[str, Pair]:
 
 def bioasq(data: Data) -> Pair:
     """Return questions with gold snippets before those of the nearest questions, or with these alone."""
-    found = [
-        row
-        for row in rows(data.folder / BIOASQ)
-        if row["snippets"] and part_of(f"bioasq:{row['id']}") == data.part
-    ]
+    found = data.bioasq_rows
     vectors = data.embedder.embed_queries([row["body"] for row in found])
     able: list[Case] = []
     unable: list[Case] = []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from posology.text.sentences import split
 from posology.types import Citation, Excerpt, Passage, Sentence, Stance
 from training.gold import rows
 from training.judge.cases import HEALTHVER
-from training.pruner_cases import CLAIMS, POOL, fine_starts, part_of
+from training.pruner_cases import CLAIMS, PARTS, POOL, alone, fine_starts, part_of
 from training.reader.abstracts import WRITTEN
 
 FILES = (CLAIMS, POOL, HEALTHVER, WRITTEN)
@@ -135,21 +137,34 @@ def _excerpt(name: str, title: str, text: str) -> Excerpt:
 
 
 def healthver(data: Path) -> list[Gold]:
-    """Return HealthVer's claims, each with one evidence."""
+    """Return HealthVer's claims, each with one evidence that stands beside claims of the same part alone."""
+    pairs = [(row["claim"], one) for row in rows(data / HEALTHVER) for one in row["evidence"]]
+    own = {
+        part: {
+            one["text"]
+            for _, one in alone(
+                pairs, part, named=_of_healthver, texts=lambda pair: [pair[1]["text"]]
+            )
+        }
+        for part in PARTS
+    }
     return [
         Gold(
             origin="healthver",
-            document=row["claim"],
-            claim=row["claim"],
+            document=claim,
+            claim=claim,
             excerpt=Excerpt(
                 passage=Passage(id="healthver", text=one["text"]),
                 sentences=(Sentence(start=0, end=len(one["text"])),),
             ),
             cited=(0,),
             stance=_LABELS[one["label"]],
-            part=part_of(f"healthver:{row['claim']}"),
+            part=part,
         )
-        for row in rows(data / HEALTHVER)
-        for one in row["evidence"]
-        if one["text"].strip()
+        for claim, one in pairs
+        if one["text"].strip() and one["text"] in own[part := part_of(f"healthver:{claim}")]
     ]
+
+
+def _of_healthver(pair: tuple[str, Mapping[str, Any]]) -> str:
+    return f"healthver:{pair[0]}"

@@ -200,6 +200,8 @@ def _recall(given: NDArray[np.float64]) -> float:
 
 def _balanced(given: NDArray[np.float64]) -> float:
     right, called = given[:, 1] == 1, given[:, 0]
+    if right.all() or not right.any():
+        return float("nan")
     return float((called[right].mean() + 1 - called[~right].mean()) / 2)
 
 

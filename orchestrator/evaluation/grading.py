@@ -21,6 +21,7 @@ from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.llm.offline.replies import NOTICE
 from posology.published.answers import AskOutput, Source, Status, SupportOutput
+from posology.text.quoting.references import references
 
 
 def regraded(gold: Gold, row: EvalRow) -> EvalRow:
@@ -123,11 +124,20 @@ def _outcome(gold: Gold, row: EvalRow, citations: CitationsOutput | None) -> Out
     if gold.verdict is not None:
         right = row.verdict == gold.verdict
     elif gold.answers:
-        said = (row.answer or "").replace(NOTICE, "")
+        said = _words_of(row)
         right = any(containment(said, one) for one in gold.answers)
     else:
         right = citations is not None and citations.right > 0
     return Outcome.RIGHT if right else Outcome.WRONG
+
+
+def _words_of(row: EvalRow) -> str:
+    """Return what an answer says, without the ids of its passages, whose numbers are no words of it."""
+    text = (row.answer or "").replace(NOTICE, "")
+    ids = {*chain(*(one.passage for one in row.cited)), *chain(*row.retrieved)}
+    for one in reversed(list(references(text, ids))):
+        text = text[: one.start] + text[one.end :]
+    return text
 
 
 def _citations(gold: Gold, row: EvalRow) -> CitationsOutput | None:

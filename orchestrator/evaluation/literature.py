@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +19,26 @@ from posology.index.embedders.paid.models import PROVIDER
 _PASSAGES, _INDEX, _COMPLETE = "passages.jsonl", "index", "index.complete"
 
 
+def _merged(suites: Sequence[Suite]) -> Mapping[str, Mapping[str, str]]:
+    """Return the passages of suites by id; snippets of one abstract that differ between files are one passage.
+
+    Raises:
+        InputError: an id stands for passages of two files that are not the same article.
+    """
+    rows: dict[str, dict[str, str]] = {}
+    for suite in suites:
+        for one in suite.passages:
+            known = rows.setdefault(one.id, {"id": one.id, "title": one.title, "text": one.text})
+            if one.text in known["text"]:
+                continue
+            if not one.id.startswith("pmid:"):
+                raise InputError(
+                    f"{one.id} is a passage of {suite.name} and another one of an earlier suite: run each in a folder of its own"
+                )
+            known["text"] = f"{known['text']}\n{one.text}"
+    return rows
+
+
 def own_index(
     suites: Sequence[Suite], folder: Path, settings: Settings, console: Console | None = None
 ) -> Path:
@@ -31,7 +51,7 @@ def own_index(
         console: shows the progress of the ingest; ``None``: none is shown.
 
     Raises:
-        InputError: a suite's file holds no passages, or the folder's index is of other suites.
+        InputError: a suite's file holds no passages, two suites' passages have one id, or the folder's index is of other suites.
         BadFile: the folder cannot be written.
         ConfigurationError: vectors would be bought.
     """
@@ -43,12 +63,7 @@ def own_index(
             f"the embedder {settings.embedder} is paid: run `posology ingest`, which prints the cost first, and give "
             "the index with --index"
         )
-    # the same passage may be in two files
-    rows = {
-        one.id: {"id": one.id, "title": one.title, "text": one.text}
-        for suite in suites
-        for one in suite.passages
-    }
+    rows = _merged(suites)
     content = "".join(f"{json.dumps(row)}\n" for row in rows.values())
     path = folder / _PASSAGES
     try:

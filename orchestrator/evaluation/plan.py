@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from orchestrator.evaluation.simulated import asked_as, is_simulated
@@ -123,7 +124,7 @@ def _item(
     # its request is the offline reader's
     simulated = [way.model] if is_simulated(way.model) else []
     return Item(
-        key=_digest([suite.name, case.id, *_identity(request), *simulated]),
+        key=_digest([suite.name, case.id, *_identity(request), *_configured(settings), *simulated]),
         suite=suite.name,
         case=case,
         way=way,
@@ -138,6 +139,22 @@ def _identity(request: Request) -> Iterator[str]:
         # the folder keeps the index's version
         if one.name != "index_version" and value != one.default:
             yield f"{one.name}={value!r}"
+
+
+def _configured(settings: Settings) -> Iterator[str]:
+    """Yield what the configuration decides the answer by, besides a request's fields; of artefacts, their content."""
+    for name in ("compressor", "compressor_model", "reranker", "qtable", "calibration"):
+        value = getattr(settings, name)
+        if value != type(settings).model_fields[name].default:
+            yield f"{name}={_content(str(value))!r}"
+
+
+def _content(name: str) -> str:
+    try:
+        return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+    except OSError:
+        # no file: a name
+        return name
 
 
 def _digest(content: Sequence[object]) -> str:

@@ -8,6 +8,7 @@ of the real prompts.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -127,4 +128,4 @@ def _always(known: T) -> Callable[[Query], T]:
 
 
 def _words(question: str) -> str:
-    return " ".join(question.split())
+    return " ".join(unicodedata.normalize("NFC", question).split())

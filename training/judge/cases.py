@@ -4,7 +4,8 @@ Claims that people wrote (the claims of the shared data, SciFact, HealthVer), qu
 the shared data, PubMedQA, BioASQ), pairs of plain inference (SNLI), and claims that machines changed (FactCG, CovidFact), of which is
 only known that the text does not support them. What is silent without being written so: other sentences of the documents that
 SciFact's claims cite, and what answers another question on the same subject.
-A document is in one part, whichever set it is in.
+A document is in one part, whichever set it is in; but HealthVer is split by claim, and BioASQ by question, which share texts:
+where the judge is measured, :func:`~training.pruner_cases.alone` leaves out those whose texts are in a lesson.
 """
 
 from __future__ import annotations

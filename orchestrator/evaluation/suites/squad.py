@@ -49,7 +49,11 @@ def _paragraphs(data: Any) -> Iterator[tuple[str, Any]]:
             yield name, article
             continue
         for place, paragraph in listed(article.get("paragraphs"), "paragraph"):
-            yield f"{name}, {place}", paragraph
+            titled = {"title": article.get("title")}
+            yield (
+                f"{name}, {place}",
+                titled | paragraph if isinstance(paragraph, dict) else paragraph,
+            )
 
 
 def _cases(record: Record, number: int) -> Iterator[Case]:

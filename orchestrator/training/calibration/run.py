@@ -122,7 +122,8 @@ async def calibrate(
     rows = [
         row
         for (digest, of, _), row in file.content.observed.items()
-        if of == order and digest in asked and row.held == held
+        # those of another --k may be of an earlier index
+        if of == order and digest in asked and row.held == held and row.index == index
     ]
     learned = learn([_case(row) for row in rows], order, held, wanted.rate)
     return Made(

@@ -7,18 +7,24 @@ alternative is containment, for short references whose words any correct answer 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from posology.llm.offline.replies import NOTICE
+from posology.text.quoting.references import references
 from posology.text.refusals import is_refusal
 from posology.types import Answer, Refusal
 
 #: a word, with letters such as µ and β, which the package's own tokenizer drops
 _WORD = re.compile(r"[^\W_]+")
+_NUMBER_OR_WORD = re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+#: what is written otherwise and is the same: not 10² and 102
+_SAME = str.maketrans("µ₀₁₂₃₄₅₆₇₈₉", "μ0123456789")
 #: words up to this length are not stemmed, as in the package's own tokenizer
 _SHORT = 3
 
@@ -39,7 +45,11 @@ class Said:
         """Return the answer of a strategy's outcome."""
         if isinstance(outcome, Refusal):
             return cls(text=outcome.reason, refused=True)
-        return cls(text=outcome.text, choice=outcome.choice)
+        text = outcome.text
+        # ids are no words of the answer: one that cites more would score less
+        for one in reversed(list(references(text, {c.passage_id for c in outcome.citations}))):
+            text = text[: one.start].rstrip() + text[one.end :]
+        return cls(text=text, choice=outcome.choice)
 
     @classmethod
     def reference(cls, text: str, choices: Sequence[str]) -> Said:
@@ -61,8 +71,8 @@ def rouge1(said: str, reference: str) -> float:
 
 def containment(said: str, reference: str) -> float:
     """Return 1 if the answer has every stemmed word of a reference with words, else 0."""
-    wanted = set(_words(reference))
-    return float(bool(wanted) and wanted <= set(_words(said)))
+    wanted = set(_plain(reference))
+    return float(bool(wanted) and wanted <= set(_plain(said)))
 
 
 #: scores by name
@@ -122,5 +132,15 @@ def _stemmer() -> Callable[[str], str]:
 
 
 def _words(text: str) -> list[str]:
+    return _stemmed(_WORD.findall(text.lower()))
+
+
+def _plain(text: str) -> list[str]:
+    """Return words as :func:`_words` does, but numbers whole, apart from their units, and however they are written."""
+    whole = _THOUSANDS.sub("", unicodedata.normalize("NFC", text).translate(_SAME))
+    return _stemmed(_NUMBER_OR_WORD.findall(whole.lower()))
+
+
+def _stemmed(words: Iterable[str]) -> list[str]:
     stem = _stemmer()
-    return [stem(word) if len(word) > _SHORT else word for word in _WORD.findall(text.lower())]
+    return [stem(word) if len(word) > _SHORT else word for word in words]

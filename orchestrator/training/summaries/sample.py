@@ -98,7 +98,8 @@ def of_index(index: Index, wish: Wish) -> Iterator[Passage]:
     taken = 0
     for start in range(0, len(ids), _FETCHED):
         for found in index.fetch(ids[start : start + _FETCHED]):
-            taken += wish.least <= len(found.passage.text.split()) <= wish.most
+            fits = wish.least <= len(found.passage.text.split()) <= wish.most
+            taken += fits and not found.passage.retracted
             yield found.passage
         if taken >= wish.count:
             return

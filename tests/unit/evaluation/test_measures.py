@@ -20,6 +20,7 @@ from orchestrator.evaluation.forms import (
     Outcome,
     SupportCounts,
 )
+from orchestrator.evaluation.grading import regraded
 from orchestrator.evaluation.measures import Cell, Other, differences, mean, measured, ratio
 from orchestrator.evaluation.report.figures import figures
 from orchestrator.evaluation.report.html import page
@@ -90,6 +91,18 @@ def test_a_question_asked_in_several_ways_is_compared_with_the_same_way() -> Non
                 Other(path=Path("before"), rows=both),
             )
         )
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("Nausea occurred in four patients [pmid:3].", Outcome.WRONG),
+        ("Nausea occurred in 3 patients [pmid:3].", Outcome.RIGHT),
+    ],
+)
+def test_ids_of_passages_are_no_words_of_an_answer(said: str, outcome: Outcome) -> None:
+    gold = Gold(answers=("3 patients",))
+    assert regraded(gold, row(0, answer=said, retrieved=(("pmid:3",),))).outcome is outcome
 
 
 def test_nothing_has_no_mean_and_no_ratio() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.evaluation.literature import _merged
 from orchestrator.evaluation.plan import plan, ways_of
 from orchestrator.evaluation.suites import read_suites
 from orchestrator.evaluation.suites.base import Case, Gold
@@ -129,6 +131,56 @@ def test_own_questions_take_every_option_of_a_batch(tmp_path: Path) -> None:
     assert [item.request.k for item in found.items] == [16, 16, 4, 4]
     assert len({item.key for item in found.items}) == 4
     assert [item.request.strategy for item in found.items[:2]] == ["direct", None]
+
+
+def test_another_configuration_asks_the_questions_anew(tmp_path: Path) -> None:
+    suites = read_suites(
+        [
+            str(
+                written(
+                    tmp_path / "mine.jsonl", [{"question": "Why?", "gold": {"answerable": False}}]
+                )
+            )
+        ]
+    )
+    table = tmp_path / "table.json"
+    table.write_text("{}")
+    ways = ways_of(["direct"], ["offline:extractive"])
+
+    def key(**configured: str) -> str:
+        (item,) = plan(suites, ways, {}, Settings.model_validate(configured)).items
+        return item.key
+
+    keys = [
+        key(),
+        key(POSOLOGY_RERANKER="late"),
+        key(POSOLOGY_COMPRESSOR="lexical"),
+        key(POSOLOGY_QTABLE=str(table)),
+    ]
+    table.write_text("{ }")
+    keys.append(key(POSOLOGY_QTABLE=str(table)))
+    assert len({*keys}) == len(keys)
+    assert key() == keys[0]
+
+
+def test_passages_of_two_files_are_told_apart(tmp_path: Path) -> None:
+    """Paragraphs have numbers of their file; an abstract has snippets in several."""
+
+    def squad(name: str, text: str) -> str:
+        qas = [{"id": "1", "question": "Why?", "answers": [{"text": text.split(maxsplit=1)[0]}]}]
+        article = {"title": "Salt", "paragraphs": [{"context": text, "qas": qas}]}
+        return f"squad:{written(tmp_path / name, {'data': [article]})}"
+
+    suites = read_suites([squad("a.json", "Aspirin helps."), squad("b.json", "Ibuprofen helps.")])
+    assert [one.passages[0].title for one in suites] == ["Salt", "Salt"]
+    with pytest.raises(InputError, match="a folder of its own"):
+        _merged(suites)
+    assert _merged(suites[:1])["squad:0"]["text"] == "Aspirin helps."
+    shared = [
+        replace(suite, passages=tuple(replace(one, id="pmid:7") for one in suite.passages))
+        for suite in suites
+    ]
+    assert _merged(shared)["pmid:7"]["text"] == "Aspirin helps.\nIbuprofen helps."
 
 
 def test_a_larger_limit_keeps_the_questions_of_a_smaller_one(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from orchestrator.training.qtable.rewards import SCORES, Said, containment, quality, rouge1
 from posology.llm.offline.replies import NOTICE
-from posology.types import Answer, Refusal
+from posology.types import Answer, Citation, Refusal
 
 TEXT = st.text(st.sampled_from("ab Cµ.é-"), max_size=30)
 
@@ -43,6 +43,35 @@ def test_containment_wants_every_word_and_no_order() -> None:
     assert containment("It was 75 mg of aspirin a day.", "aspirin 75 MG") == 1
     assert containment("It was 75 mg a day.", "aspirin 75 mg") == 0
     assert containment("anything", "") == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "reference", "holds"),
+    [
+        ("2.5 mg daily", "5 mg", False),
+        ("5.0 mg", "0.5 mg", False),
+        ("1,000 mg", "1000 mg", True),
+        ("5 μg", "5 µg", True),
+        ("Sjo\u0308gren", "Sjögren", True),
+        ("CO₂", "CO2", True),
+        ("81mg", "81 mg", True),
+        ("10²", "102", False),
+    ],
+)
+def test_containment_reads_numbers_whole(said: str, reference: str, holds: bool) -> None:
+    assert containment(said, reference) == holds
+
+
+def test_ids_of_passages_are_no_words_of_an_answer() -> None:
+    cited = Citation(passage_id="pmid:3", start=0, end=4, quote="Four")
+    answer = Answer(
+        text="Four patients [pmid:3].",
+        choice=None,
+        citations=(cited,),
+        dropped_quotes=0,
+        strategy="direct",
+    )
+    assert Said.by(answer).text == "Four patients."
 
 
 def test_a_refusal_is_worth_nothing_unless_the_reference_is_one() -> None:
