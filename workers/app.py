@@ -21,6 +21,13 @@ from workers.engine.maintenance import JOBS
 VISIBILITY_TIMEOUT = int(MAX_DEADLINE) + 3_600
 
 
+def _verified(url: str) -> str:
+    """Return an address whose certificate and host name are checked, as the store's client does; kombu asks for it."""
+    if not url.startswith("rediss://") or "ssl_cert_reqs=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
+
+
 def make_app(settings: Settings) -> Celery:
     """Build a Celery application over one Redis.
 
@@ -28,7 +35,7 @@ def make_app(settings: Settings) -> Celery:
     torch was loaded.
     """
     broker.install()
-    app = Celery("posology", broker=settings.redis, include=["workers.tasks"])
+    app = Celery("posology", broker=_verified(settings.redis), include=["workers.tasks"])
     app.conf.update(
         task_default_queue=JOBS,
         task_create_missing_queues=True,

@@ -108,7 +108,7 @@ class Process:
             calls: whether it calls models, so that it has the providers' keys.
         """
         pause = min(_PAUSE, self._settings.lease * (1 - _CLAIMED) / 2)
-        loops = Maintenance(self._work, self.runner, self._send, pause=pause)
+        loops = Maintenance(self._work, self.runner, self._send, pause=pause, answers=dispatches)
         with anyio.CancelScope() as self._maintenance:
             async with anyio.create_task_group() as group:
                 group.start_soon(loops.keep)

@@ -59,7 +59,7 @@ class Backup:
     #: files of the index, and of these, files that are shared with the backup before (hard links)
     index_files: int
     shared: int
-    #: why the index is not in it; ``None``: it is, or there is none
+    #: what is not in it, and why; ``None``: nothing that there is
     without: str | None
 
 
@@ -88,16 +88,24 @@ async def _back_up(sources: Sources, folder: Path, keep: int) -> Backup:
     earlier = await to_thread.run_sync(_begin, folder, partial)
     taken = await to_thread.run_sync(snapshot, sources.redis, partial / REDIS)
     attempts = await _ledger(sources.redis, partial / LEDGER)
-    if sources.memory is not None and sources.memory.is_file():
-        await to_thread.run_sync(_memory, sources.memory, partial / MEMORY)
     files = shared = 0
-    without = None
+    without = []
+    if sources.memory is not None and sources.memory.is_file():
+        try:
+            await to_thread.run_sync(_memory, sources.memory, partial / MEMORY)
+        except sqlite3.Error as error:
+            (partial / MEMORY).unlink(missing_ok=True)
+            without.append(
+                f"{sources.memory} cannot be read ({error}): the backup is without the memory"
+            )
     if sources.index is not None:
-        before = earlier[-1] / INDEX if earlier else None
+        before = next((one / INDEX for one in reversed(earlier) if (one / INDEX).is_dir()), None)
         try:
             files, shared = await to_thread.run_sync(_index, sources.index, partial / INDEX, before)
         except IndexLocked as error:
-            without = error.message
+            without.append(error.message)
+        if not sources.index.is_dir():
+            without.append(f"there is no index at {sources.index}: the backup is without one")
     made = datetime.now(UTC)
     done = folder / made.strftime("%Y%m%dT%H%M%SZ")
     about: dict[str, Any] = {
@@ -114,7 +122,7 @@ async def _back_up(sources: Sources, folder: Path, keep: int) -> Backup:
         attempts=attempts,
         index_files=files,
         shared=shared,
-        without=without,
+        without="\n".join(without) or None,
     )
 
 
@@ -190,12 +198,29 @@ def _copied(source: Path, to: Path, before: Path | None) -> tuple[int, int]:
         own.parent.mkdir(parents=True, exist_ok=True)
         files += 1
         known = None if before is None else before / name
-        if known is not None and _same(path, known):
-            os.link(known, own)
+        if known is not None and _same(path, known) and _linked(known, own):
             shared += 1
         else:
             shutil.copy2(path, own)
+            _sync(own)
+    for folder in (to, *(path for path in to.rglob("*") if path.is_dir())):
+        if folder.is_dir():
+            sync_folder(folder)
     return files, shared
+
+
+def _linked(known: Path, own: Path) -> bool:
+    """Return whether a file was linked: some file systems have no hard links."""
+    try:
+        os.link(known, own)
+    except OSError:
+        return False
+    return True
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 @contextmanager
@@ -239,9 +264,15 @@ def _publish(partial: Path, done: Path, about: dict[str, Any], keep: int) -> Non
     (partial / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     for path in partial.iterdir():
         if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+            _sync(path)
     partial.rename(done)
     sync_folder(done.parent)
-    for old in backups(done.parent)[:-keep]:
-        shutil.rmtree(old)
+    # by their names those of a clock that was wrong may be newer than this one
+    others = [one for one in backups(done.parent) if one != done]
+    newest = {done, *others[max(0, len(others) - keep + 1) :]}
+    with_index = [one for one in (*others, done) if (one / INDEX).is_dir()]
+    # the only copy of an index goes with no backup that is without
+    newest |= {*with_index[-1:]}
+    for old in others:
+        if old not in newest:
+            shutil.rmtree(old)

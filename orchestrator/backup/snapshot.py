@@ -46,7 +46,11 @@ def snapshot(url: str, path: Path) -> Snapshot:
         OSError: the file cannot be written.
     """
     try:
-        with _connected(url) as connection, connection.makefile("rb") as stream:
+        opened = _connected(url)
+    except OSError as error:
+        raise _cut(url, error.strerror or type(error).__name__) from error
+    try:
+        with opened as connection, connection.makefile("rb") as stream:
             # without it, servers write the snapshot to their own disk first
             _ask(connection, stream, "REPLCONF", "capa", "eof")
             connection.sendall(b"SYNC\r\n")
@@ -60,7 +64,7 @@ def snapshot(url: str, path: Path) -> Snapshot:
                 if length.startswith(b"EOF:"):
                     return _until(stream, length.removeprefix(b"EOF:"), file, url)
                 return _exactly(stream, int(length), file, url)
-    except (TimeoutError, ConnectionError, ssl.SSLError, socket.gaierror) as error:
+    except (TimeoutError, ConnectionError, ssl.SSLError) as error:
         raise _cut(url, type(error).__name__) from error
 
 
@@ -74,7 +78,10 @@ def _connected(url: str) -> socket.socket:
         host = parts.get("host", "localhost")
         connection = socket.create_connection((host, parts.get("port", 6379)), timeout=_SILENCE)
         if url.startswith("rediss://"):
-            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=host)
+            context = ssl.create_default_context(cafile=parts.get("ssl_ca_certs"))
+            if parts.get("ssl_cert_reqs") in ("none", "CERT_NONE"):
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            connection = context.wrap_socket(connection, server_hostname=host)
     try:
         if password := parts.get("password"):
             user = [name] if (name := parts.get("username")) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +96,9 @@ def up(
         )
 
         def tell(line: str) -> None:
-            console.print(Text(safe(line)), soft_wrap=True)
+            # a terminal that is gone, or a full disk behind it, ends no process; rich exits at a broken pipe
+            with suppress(OSError, ValueError, SystemExit):
+                console.print(Text(safe(line)), soft_wrap=True)
 
         def log(line: str) -> None:
             tell(line)

@@ -48,8 +48,9 @@ class Snapshot:
     queues: dict[str, int] = field(default_factory=dict)
     #: sums over all tenants, by the names that the scripts give them
     counters: Counter[str] = field(default_factory=Counter)
-    #: workers that live
+    #: workers that live, and those of them that answer jobs
     workers: int = 0
+    answering: int = 0
     #: budgets that are nearly or wholly spent, by scope
     near: Counter[Scope] = field(default_factory=Counter)
     #: messages of webhooks that wait
@@ -62,7 +63,9 @@ async def read(store: JobStore) -> Snapshot:
     Raises:
         StoreUnavailable: Redis is unreachable.
     """
-    snapshot = Snapshot(workers=await live_workers(store))
+    snapshot = Snapshot(
+        workers=await live_workers(store), answering=await live_workers(store, of=keys.ANSWERING)
+    )
     snapshot.queues = await queue_lengths(store)
     # in this order: a tenant is added to the other list before it leaves this one
     names = await tenants.listed(store)
@@ -120,8 +123,12 @@ async def heartbeats(store: JobStore, *, limit: int) -> tuple[Heartbeat, ...]:
     )
 
 
-async def live_workers(store: JobStore) -> int:
+async def live_workers(store: JobStore, *, of: str = keys.WORKERS) -> int:
     """How many workers told of themselves lately, by the clock of Redis.
+
+    Args:
+        store: the job records.
+        of: the list that they are in: :data:`~posology.store.keys.WORKERS` or :data:`~posology.store.keys.ANSWERING`.
 
     Raises:
         StoreUnavailable: Redis is unreachable.
@@ -129,7 +136,7 @@ async def live_workers(store: JobStore) -> int:
     with translated(store.url):
         seconds, micros = await store.redis.time()
         now = seconds * 1000 + micros // 1000
-        return int(await store.redis.zcount(keys.WORKERS, now - ALIVE, "+inf"))
+        return int(await store.redis.zcount(of, now - ALIVE, "+inf"))
 
 
 async def _add(store: JobStore, names: Sequence[str], snapshot: Snapshot) -> None:
@@ -178,6 +185,11 @@ class JobsCollector(Collector):
             return
         yield GaugeMetricFamily(
             "posology_workers", "Workers that told of themselves lately.", value=snapshot.workers
+        )
+        yield GaugeMetricFamily(
+            "posology_workers_answering",
+            "Those of them that answer jobs, not only calls or shards of an ingest.",
+            value=snapshot.answering,
         )
         states = GaugeMetricFamily(
             "posology_jobs", "Jobs whose records are kept, by state.", labels=["state"]

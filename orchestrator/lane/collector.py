@@ -156,7 +156,10 @@ class Collector:
                     {one: lines[one] for one in reserved.attempts}, label=batch
                 )
             except ProviderError as error:
-                return max(pause, await self._refused(batch, error))
+                if seconds := await self._refused(batch, error):
+                    # other models, and other providers, may be asked meanwhile
+                    await self._records.put_off(calls, seconds=seconds)
+                return pause
             await self._made(_creating(batch, model), made, endpoint)
             note("batch sent", **ids, rows=len(reserved.attempts), provider_batch=made)
             return pause
@@ -172,7 +175,11 @@ class Collector:
             await endpoint.cancel(made, model=batch.model)
 
     async def _refused(self, batch: str, error: ProviderError) -> float:
-        """Undo a batch that was certainly not created; leave one that may exist to the process that looks for it next."""
+        """Undo a batch that was certainly not created; leave one that may exist to the process that looks for it next.
+
+        Returns:
+            Seconds until its calls may be sent again; 0: at once, or never.
+        """
         certain = error.usage == Usage()
         note(
             "batch refused" if certain else "batch not confirmed",

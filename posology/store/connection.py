@@ -92,7 +92,8 @@ def connect(url: str, *, tries: int = TRIES, seconds: float | None = None) -> Re
             url.replace("redis+socket://", "unix://", 1),
             decode_responses=True,
             retry=Retry(ExponentialWithJitterBackoff(base=0.02, cap=cap), tries),
-            retry_on_error=[RedisUnreachable, RedisTimeout, BusyLoadingError],
+            # a replica that was the primary: the next connection may find the new one
+            retry_on_error=[RedisUnreachable, RedisTimeout, BusyLoadingError, ReadOnlyError],
             socket_timeout=10.0,
             socket_connect_timeout=5.0,
             health_check_interval=0,

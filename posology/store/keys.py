@@ -45,6 +45,8 @@ SWEEP, TIDY, BATCHES, WATCHING = TURNS = (
 WAKE = "posology:wake"
 #: worker processes by their last heartbeat, milliseconds
 WORKERS = "posology:workers"
+#: those of them that answer jobs, not only calls or shards of an ingest
+ANSWERING = "posology:answering"
 #: processes that ingest uploads and read tables, by their last heartbeat, milliseconds
 READERS = "posology:readers"
 #: time of the last sweep, milliseconds

@@ -79,6 +79,9 @@ class SqliteMemory:
     def _make(self) -> None:
         """Create the file, or check its format; other processes that open it wait."""
         with closing(self._connect()) as connection:
+            # needs no lock, and no room on a full disk
+            if connection.execute("PRAGMA user_version").fetchone() == (_FORMAT,):
+                return
             # in one transaction: others must not see a table of another format
             connection.execute("BEGIN IMMEDIATE")
             (made,) = connection.execute("PRAGMA user_version").fetchone()

@@ -219,15 +219,17 @@ async def test_without_redis_it_says_so_and_shows_nothing(tenant: str) -> None:
 
 
 async def test_ready_while_a_worker_lives(client: httpx2.AsyncClient, store: JobStore) -> None:
-    await store.redis.delete(keys.WORKERS)
+    await store.redis.delete(keys.ANSWERING)
+    # those that only make calls answer no question
+    await store.redis.zadd(keys.WORKERS, {"calls:1": (await store.redis.time())[0] * 1000})
     assert problem(await client.get("/readyz"), 503, "not-ready")["failing"] == ["workers"]
     seconds, _ = await store.redis.time()
-    await store.redis.zadd(keys.WORKERS, {"host:1": seconds * 1000, "host:2": 0})
+    await store.redis.zadd(keys.ANSWERING, {"host:1": seconds * 1000, "host:2": 0})
     ready = await client.get("/readyz")
     assert (ready.status_code, ready.json()) == (200, {"status": "ok", "workers": 1})
-    await store.redis.zadd(keys.WORKERS, {"host:1": (seconds - 40) * 1000})
+    await store.redis.zadd(keys.ANSWERING, {"host:1": (seconds - 40) * 1000})
     problem(await client.get("/readyz"), 503, "not-ready")
-    await store.redis.delete(keys.WORKERS)
+    await store.redis.delete(keys.ANSWERING)
 
 
 async def figures(client: httpx2.AsyncClient) -> dict[str, float]:

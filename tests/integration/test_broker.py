@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from kombu.connection import Connection
@@ -25,6 +26,22 @@ from posology.errors import ConfigurationError
 from tests.support.private_parts import CONNPARAMS, CREATE_CLIENT
 from workers.app import make_app
 from workers.engine.broker import Channel, Transport
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("rediss://:p@db:6379/0", "required"),
+        ("rediss://:p@db:6379/0?ssl_ca_certs=/ca.pem", "required"),
+        ("rediss://:p@db:6379/0?ssl_cert_reqs=none", "none"),
+        ("redis://:p@db:6379/0", None),
+    ],
+)
+def test_the_brokers_certificate_is_checked(url: str, wanted: str | None) -> None:
+    """Celery's own default is not to: the password would go to whoever answers."""
+    app = make_app(Settings.model_validate({"POSOLOGY_REDIS_URL": url}))
+    asked = parse_qs(urlsplit(app.conf.broker_url).query)
+    assert asked.get("ssl_cert_reqs", [None]) == [wanted]
 
 
 @pytest.fixture

@@ -308,7 +308,7 @@ async def check_global(redis: Redis, name: str) -> None:
             assert all(NAME.fullmatch(member) for member in found or ())
         case keys.TENANTS:
             assert all(NAME.fullmatch(member) and score > 0 for member, score in found or ())
-        case keys.WORKERS:
+        case keys.WORKERS | keys.ANSWERING:
             assert all(re.fullmatch(r"[^:]+:\d+", member) for member, _ in found or ())
         case keys.WAKE:
             assert found in (None, ["1"])

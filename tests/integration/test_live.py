@@ -292,6 +292,15 @@ async def test_processes_share_one_pace(redis: Redis, redis_url: str) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_clock_that_is_put_back_stops_no_pace(redis: Redis, redis_url: str) -> None:
+    now = 2 * HOUR
+    bucket = Bucket(redis, redis_url, key="posology:pace:back", seconds=0.5, clock=lambda: now)
+    assert [await bucket.take() for _ in range(2)] == pytest.approx([0.0, 0.5])
+    now -= HOUR
+    assert await bucket.take() == pytest.approx(1.0)
+
+
+@pytest.mark.anyio
 async def test_a_bucket_that_is_empty_gives_nothing(redis: Redis, redis_url: str) -> None:
     now = HOUR
     bucket = Bucket(

@@ -59,9 +59,9 @@ def lines(ctx: schemathesis.SerializationContext, value: Any) -> bytes:
 def target(served: Served, redis_url: str) -> Iterator[str]:
     """The API's address, while a worker seems to live."""
     with Redis.from_url(redis_url) as redis:
-        redis.zadd(keys.WORKERS, {"fuzz:1": (time.time() + 600) * 1000})
+        redis.zadd(keys.ANSWERING, {"fuzz:1": (time.time() + 600) * 1000})
         yield served.url
-        redis.delete(keys.WORKERS)
+        redis.delete(keys.ANSWERING)
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ MODEL = "openai:gpt-4o-mini"
 PROMPT = PromptId(name="answer", digest="0" * 16)
 #: what every tenant's connection may use besides its own keys
 GLOBAL = (
-    keys.REGISTERED, keys.TENANTS, keys.PAST, keys.SPENDERS, keys.WAITING, keys.WAKE, keys.WORKERS,
+    keys.REGISTERED, keys.TENANTS, keys.PAST, keys.SPENDERS, keys.WAITING, keys.WAKE, keys.WORKERS, keys.ANSWERING,
     keys.SWEPT, keys.AMNESTY, keys.CLOCK, keys.PUT_BACK, keys.WEBHOOKS, keys.WATCHES, keys.DUE, keys.LOOKED, *keys.TURNS,
 )  # fmt: skip
 #: so short that a test can wait for its end

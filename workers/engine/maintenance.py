@@ -71,13 +71,24 @@ class Maintenance:
         runner: has the claimed units.
         send: hands a unit to the broker. Blocking.
         pause: seconds between sweeps.
+        answers: whether the process answers jobs, not only calls or shards of an ingest.
     """
 
-    def __init__(self, work: WorkStore, runner: Runner, send: Send, *, pause: float = 2.0) -> None:
+    def __init__(
+        self,
+        work: WorkStore,
+        runner: Runner,
+        send: Send,
+        *,
+        pause: float = 2.0,
+        answers: bool = True,
+    ) -> None:
         self._work = work
         self._runner = runner
         self._send = send
         self._pause = pause
+        #: lists that this process announces itself in
+        self._lists = (keys.WORKERS, keys.ANSWERING) if answers else (keys.WORKERS,)
         self._redis = work.store.redis
         #: tenant of the job that was sent last
         self._last = ""
@@ -123,7 +134,8 @@ class Maintenance:
         finally:
             url = self._work.store.url
             with anyio.move_on_after(1.0, shield=True), suppress(StoreUnavailable), translated(url):
-                await self._redis.zrem(keys.WORKERS, self._work.worker)
+                for name in self._lists:
+                    await self._redis.zrem(name, self._work.worker)
 
     async def _warn_of_eviction(self) -> None:
         try:
@@ -145,12 +157,11 @@ class Maintenance:
     async def _announce(self) -> None:
         with translated(self._work.store.url):
             now = await self._now()
-            await self._redis.zadd(keys.WORKERS, {self._work.worker: now})
-            await self._redis.zremrangebyscore(keys.WORKERS, 0, now - _FORGET)
-            # from before the clock was put back: those that live come again
-            await self._redis.zremrangebyscore(
-                keys.WORKERS, now + int(self._work.lease * 1000), "+inf"
-            )
+            for name in self._lists:
+                await self._redis.zadd(name, {self._work.worker: now})
+                await self._redis.zremrangebyscore(name, 0, now - _FORGET)
+                # from before the clock was put back: those that live come again
+                await self._redis.zremrangebyscore(name, now + int(self._work.lease * 1000), "+inf")
         # sooner than those who look take a silent worker for dead
         await anyio.sleep(min(self._work.lease / 3, ALIVE / 3_000))
 

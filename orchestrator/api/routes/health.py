@@ -24,6 +24,7 @@ from posology.errors import StoreUnavailable
 from posology.published.base import Published
 from posology.published.ingests import IngestState
 from posology.published.tables.orders import TableState
+from posology.store import keys
 
 
 class TablesCollector(Collector):
@@ -91,7 +92,7 @@ class Ready(Published):
     status: Literal["ok"] = "ok"
     """Always `ok`."""
     workers: int
-    """Number of workers with a recent heartbeat."""
+    """Number of workers that answer jobs, with a recent heartbeat."""
 
 
 @router.get(
@@ -117,14 +118,16 @@ async def healthz() -> Response:
     },
 )
 async def readyz(api: Posology) -> Response:
-    """Check that Redis answers and at least one worker is alive; otherwise `failing` names the missing part."""
+    """Check that Redis answers and at least one worker that answers jobs is alive; otherwise `failing` names the missing part."""
     try:
         with anyio.fail_after(api.limits.health):
-            workers = await metrics.live_workers(api.jobs())
+            workers = await metrics.live_workers(api.jobs(), of=keys.ANSWERING)
     except (StoreUnavailable, TimeoutError):
         return _unready("redis", "Redis does not answer")
     if not workers:
-        return _unready("workers", "no worker has sent a heartbeat recently: jobs wait")
+        return _unready(
+            "workers", "no worker that answers jobs has sent a heartbeat recently: jobs wait"
+        )
     return answered(Ready(workers=workers))
 
 

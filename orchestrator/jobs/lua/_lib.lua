@@ -104,7 +104,8 @@ end
 -- Calls of a job for a provider's batch, by content (workers/engine/lane): wanted, sent (a: the attempt) or failed (e: the
 -- reason, JSON). us: units that wait for it, u: the last of them, n: tries so far, x: maximum tries, c: number of the call,
 -- t: time of sending.
-local WANTED, SENT = P .. 'lane:wanted', P .. 'lane:batches'
+-- PUT_OFF: those wanted calls that have waited for others before, and were put off.
+local WANTED, SENT, PUT_OFF = P .. 'lane:wanted', P .. 'lane:batches', P .. 'lane:put_off'
 
 local function lane_call(id, k)
   local raw = redis.call('HGET', key(id, 'lane'), k)

@@ -6,10 +6,12 @@
 -- those that are put off have a later time
 local first = redis.call('ZRANGEBYSCORE', WANTED, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
 if not first[1] or now < tonumber(redis.call('GET', P .. 'lane:hold') or 0) then return {} end
-if redis.call('ZCOUNT', WANTED, '-inf', now) < tonumber(ARGV[3]) and now - tonumber(first[2]) < tonumber(ARGV[2]) then return {} end
+local waits = now - tonumber(first[2]) < tonumber(ARGV[2]) and redis.call('SISMEMBER', PUT_OFF, first[1]) == 0
+if waits and redis.call('ZCOUNT', WANTED, '-inf', now) < tonumber(ARGV[3]) then return {} end
 local found = {}
 for _, m in ipairs(redis.call('ZRANGEBYSCORE', WANTED, '-inf', now, 'LIMIT', 0, ARGV[4])) do
   local id, k = split(m)
+  redis.call('SREM', PUT_OFF, m)
   local plan = redis.call('HGET', key(id, 'lane:lines'), k)
   if plan then
     for _, x in ipairs({id, k, plan}) do found[#found + 1] = x end

@@ -187,6 +187,56 @@ async def test_the_newest_are_kept_and_unchanged_files_are_shared(
     assert (third.folder / "index" / "data" / "1.lance").read_bytes() == b"x" * 100
 
 
+async def test_the_last_copy_of_an_index_is_kept_and_shared(redis_url: str, tmp_path: Path) -> None:
+    """Backups that were made while it was written are without it."""
+    index, folder = tmp_path / "index", tmp_path / "backups"
+    index.mkdir()
+    (index / "data").write_bytes(b"data")
+    first = await back_up(Sources(redis=redis_url, index=index), folder, keep=2)
+    first.folder.rename(folder / "20260101T000000Z")
+    for day in (2, 3):
+        made = await back_up(Sources(redis=redis_url), folder, keep=2)
+        made.folder.rename(folder / f"202601{day:02}T000000Z")
+    names = ["20260101T000000Z", "20260102T000000Z", "20260103T000000Z"]
+    assert [one.name for one in backups(folder)] == names
+    last = await back_up(Sources(redis=redis_url, index=index), folder, keep=2)
+    assert last.shared == last.index_files == 1
+    assert [one.name for one in backups(folder)] == ["20260103T000000Z", last.folder.name]
+
+
+async def test_a_clock_that_was_wrong_costs_no_new_backup(redis_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    made = await back_up(Sources(redis=redis_url), folder, keep=1)
+    made.folder.rename(folder / "99990101T000000Z")
+    made = await back_up(Sources(redis=redis_url), folder, keep=1)
+    assert backups(folder) == [made.folder]
+
+
+async def test_what_cannot_be_copied_is_named_and_the_rest_is_kept(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, index = tmp_path / "memory.sqlite", tmp_path / "index"
+    memory.write_bytes(b"no data base at all" * 100)
+    sources = Sources(redis=redis_url, index=tmp_path / "none", memory=memory)
+    made = await back_up(sources, tmp_path / "b", keep=1)
+    assert made.redis_bytes > 0
+    assert made.without is not None
+    assert "without the memory" in made.without
+    assert f"no index at {tmp_path / 'none'}" in made.without
+    index.mkdir()
+    (index / "data").write_bytes(b"data")
+
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    # a file system without hard links
+    monkeypatch.setattr("os.link", refused)
+    for number in (1, 2):
+        made = await back_up(Sources(redis=redis_url, index=index), tmp_path / "c", keep=9)
+        assert (made.index_files, made.shared) == (1, 0)
+        made.folder.rename(tmp_path / "c" / f"2026010{number}T000000Z")
+
+
 async def test_an_index_that_is_written_is_left_out(redis_url: str, tmp_path: Path) -> None:
     index = tmp_path / "index"
     index.mkdir()
