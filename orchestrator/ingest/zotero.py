@@ -269,20 +269,22 @@ class _Source:
                 file.unlink()
         return files
 
-    def _fetched(self, one: Document) -> str | None:
+    def _fetched(self, document: Document) -> str | None:
         """Put a document's attachment beside its file, and return its name; ``None``: Zotero has no such file."""
-        assert one.attachment is not None
-        key = one.attachment["key"]
-        path = self._folder / f"{key}_{_signature(one)}{one.suffix}"
+        assert document.attachment is not None
+        key = document.attachment["key"]
+        path = self._folder / f"{key}_{_signature(document)}{document.suffix}"
         if not self._library.local and path.exists():
             return path.name
-        content = self._library.file(key, str(one.attachment.get("filename", "")))
+        content = self._library.file(key, str(document.attachment.get("filename", "")))
         if content is None:
             return None
         if isinstance(content, Path):
             # before it is read: what is edited meanwhile is read again
-            stamp = self._files[one.id] = _stamp(content)
-            path = path.with_name(f"{key}_{_digest(_signature(one), *map(str, stamp))}{one.suffix}")
+            stamp = self._files[document.id] = _stamp(content)
+            path = path.with_name(
+                f"{key}_{_digest(_signature(document), *map(str, stamp))}{document.suffix}"
+            )
             path.unlink(missing_ok=True)
             path.symlink_to(content)
         else:

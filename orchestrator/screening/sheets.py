@@ -110,6 +110,9 @@ def read_sheet(path: Path, same: Mapping[str, str]) -> Sheet:
         raise BadFile(f"it needs a column named {' and '.join(missing)}", path=str(path), line=1)
     rows: dict[str, dict[str, str]] = {}
     for row in reader:
+        if None not in row and not any(cell.strip() for cell in row.values()):
+            # spreadsheet programs leave blank rows
+            continue
         # a spreadsheet program was kept from reading the id as a formula
         given = row[ID].strip().removeprefix("'")
         if None in row:

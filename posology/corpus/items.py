@@ -59,6 +59,16 @@ class Record:
     #: count, too
     row: int
 
+    @property
+    def states_standing(self) -> bool:
+        """Whether it is silent about notices because there are none any more.
+
+        Under the number of an article, an export that knows nothing of its retraction is no news of it; under a name of its
+        own, a record alone has given its notices.
+        """
+        passage = self.passage
+        return passage.source in _STATING or not passage.id.lower().startswith(_SHARED)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deletion:
@@ -132,15 +142,6 @@ def canonical(target: str) -> str:
 #: sources whose records say of an article whether it is retracted: those of an export, or of anybody, do not
 _STATING = frozenset({"pubmed", "pmc", "jats", "europepmc", "clinicaltrials"})
 _SHARED = tuple(f"{kind}:" for kind in NAMED_BY)
-
-
-def states_standing(passage: Passage) -> bool:
-    """Return whether a record is silent about notices because there are none any more.
-
-    Under the number of an article, an export that knows nothing of its retraction is no news of it; under a name of its own, a
-    record alone has given its notices.
-    """
-    return passage.source in _STATING or not passage.id.lower().startswith(_SHARED)
 
 
 class NoticeKind(StrEnum):

@@ -100,7 +100,14 @@ class Watch:
             Yielded: the turn is over, and another tenant's file waits. Only here, so that each turn commits something.
         """
         self._done = now.written + now.unchanged + now.replaced + now.bad
-        self._set(done=self._done)
+        # what was written stays, however the ingest ends
+        self._set(
+            done=self._done,
+            written=now.written,
+            unchanged=now.unchanged,
+            replaced=now.replaced,
+            bad=now.bad,
+        )
         if self.turn_is_over and self.others:
             raise Yielded
 

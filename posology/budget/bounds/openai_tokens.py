@@ -81,7 +81,8 @@ def encoding_of(name: str) -> str | None:
     try:
         from tiktoken.model import encoding_name_for_model
 
-        return encoding_name_for_model(name)
+        # of a fine-tuned model, ft:BASE:…, that of its base
+        return encoding_name_for_model(name.removeprefix("ft:").partition(":")[0])
     except (ImportError, KeyError):
         return None
 

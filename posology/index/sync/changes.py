@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, states_standing
+from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
 from posology.index.build.batches import Batch
 from posology.index.build.report import Tally
 from posology.index.build.rows import RowBuilder
@@ -37,7 +37,7 @@ def changes(items: Iterable[Record | Deletion | Notice | Parts]) -> Changes:
     """Return the net effect of items, applied one after the other.
 
     A record that is read again withdraws the notices that it gave before, unless it repeats them; see
-    :func:`~posology.corpus.items.states_standing`.
+    :attr:`~posology.corpus.items.Record.states_standing`.
     """
     merge = _Merge()
     for item in items:
@@ -66,7 +66,7 @@ class _Merge:
                 self._latest.pop(passage.id, None)
                 self._latest[passage.id] = item
                 self._lost.discard(passage.id)
-                if states_standing(passage):
+                if item.states_standing:
                     self._notices_of(passage.id, item.line)
             case Deletion():
                 self._remove(

@@ -15,15 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from posology.corpus.files import read
-from posology.corpus.items import (
-    Deletion,
-    Notice,
-    NoticeKind,
-    Parts,
-    Record,
-    Remark,
-    states_standing,
-)
+from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, Remark
 from posology.errors import BadFile, BadRecord, IndexFault, SyncRefused
 from posology.index.schema import digest
 from posology.index.sync.notices import NoticesBySource
@@ -310,7 +302,7 @@ class Survey:
                     "INSERT OR REPLACE INTO records(id, parent, digest, file, place) VALUES (?, ?, ?, ?, ?)",
                     (passage.id, passage.parent, bytes.fromhex(digest(passage)), number, item.line),
                 )
-                if states_standing(passage):
+                if item.states_standing:
                     self._withdraw(passage.id, sources)
                 return "records"
             case Deletion():
@@ -329,10 +321,8 @@ class Survey:
                 return None
             case Notice():
                 self._withdraw(item.by, sources)
-                self._db.execute(
-                    "INSERT OR IGNORE INTO notices VALUES (?, ?, ?)",
-                    (item.by, item.target, str(item.kind)),
-                )
+                row = (item.by, item.target, str(item.kind))
+                self._db.execute("INSERT OR IGNORE INTO notices VALUES (?, ?, ?)", row)
                 return "notices"
             case Remark():
                 self._say("remarks", number, item)

@@ -43,7 +43,7 @@ _RELEASE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 #: begin with where it runs and end with a version: ``eu.anthropic.claude-haiku-4-5-20251001-v1:0``
 _SOLD: Final = {
     "azure": ("openai", re.compile(r"(.+)")),
-    "bedrock": ("anthropic", re.compile(r"(?:[a-z]+\.)?anthropic\.(.+?)(?:-v\d+(?::\d+)?)?")),
+    "bedrock": ("anthropic", re.compile(r"(?:[a-z-]+\.)?anthropic\.(.+?)(?:-v\d+(?::\d+)?)?")),
     "vertex": ("anthropic", re.compile(r"(.+)")),
 }
 #: number of cached names; names come from requests

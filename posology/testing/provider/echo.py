@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,7 +167,13 @@ def _schema(asked: Any) -> Mapping[str, Any]:
 
 def _said(asked: Any) -> list[str]:
     said = (m.get("content") for m in asked.get("messages", ()) if m.get("role") == "user")
-    return [text for text in said if isinstance(text, str)]
+    return ["".join(texts_of(content)) for content in said]
+
+
+def texts_of(content: Any) -> Iterator[str]:
+    """Yield the texts of a message's content: one, or parts, as where some are cached."""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    yield from (part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 def _shown(asked: Any) -> list[_Shown]:

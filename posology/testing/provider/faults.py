@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from posology.testing.provider.echo import texts_of
 from posology.testing.provider.steps import Broken, Cut, Recorded, Reply, Status, Step
 from posology.types import Usage
 
@@ -111,5 +112,6 @@ def estimate(asked: Any, text: str) -> Usage:
     """Tokens from lengths: different for different requests, so that sums can be compared."""
     messages = asked.get("messages", ()) if isinstance(asked, dict) else ()
     system = asked.get("system", "") if isinstance(asked, dict) else ""
-    length = len(str(system)) + sum(len(str(m.get("content", ""))) for m in messages)
+    texts = [text for m in messages for text in texts_of(m.get("content"))]
+    length = sum(map(len, [*texts_of(system), *texts]))
     return Usage(input=1 + length // _CHARACTERS, output=1 + len(text) // _CHARACTERS)

@@ -138,6 +138,7 @@ def test_a_model_s_end_is_announced_ninety_days_before(day: date, words: str | N
         ("bedrock:anthropic.claude-sonnet-5", "anthropic:claude-sonnet-5"),
         ("bedrock:apac.anthropic.claude-opus-4-6-v1:0", "anthropic:claude-opus-4-6"),
         ("bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic:claude-haiku-4-5"),
+        ("bedrock:us-gov.anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic:claude-haiku-4-5"),
         ("vertex:claude-haiku-4-5@20251001", "anthropic:claude-haiku-4-5"),
         ("vertex:claude-haiku-5-5", "anthropic:claude-haiku-5-5"),
     ],

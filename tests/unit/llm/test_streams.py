@@ -281,6 +281,22 @@ def test_counts_at_the_start_of_a_message_are_not_its_usage() -> None:
     assert "usage" not in failed.body()
 
 
+def test_what_comes_behind_an_error_takes_it_back_no_more() -> None:
+    error = {"error": {"message": "overloaded", "code": 503}}
+    usage = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    failed = ChatAssembly()
+    in_pieces(chunks(delta(content="a"), error, usage, end=b""), 1_000, failed, SENT_EVENTS)
+    assert failed.ended
+    assert failed.body()["error"]["message"] == "overloaded"
+
+
+def test_an_empty_reason_behind_the_last_one_is_none() -> None:
+    whole = ChatAssembly()
+    sent = chunks(delta("length", content="a"), delta(""), end=b"")
+    in_pieces(sent, 1_000, whole, SENT_EVENTS)
+    assert whole.body()["choices"][0]["finish_reason"] == "length"
+
+
 def test_thinking_and_the_input_of_a_tool_are_joined() -> None:
     events = [
         {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},

@@ -113,13 +113,15 @@ class Assembly(ABC):
 
     def _fault(self, event: Mapping[str, Any]) -> bool:
         """Take the error that an event may be, in whatever form."""
-        self._failed = Fault.within(event) is not None
-        if self._failed:
+        failed = Fault.within(event) is not None
+        # what comes behind an error takes it back no more
+        self._failed = self._failed or failed
+        if failed:
             self._fields["error"] = event.get("error") or event
             # beside an error, it is what the failed reply is billed
             if isinstance(usage := event.get("usage"), dict):
                 self._usage, self._counted = usage, True
-        return self._failed
+        return failed
 
     def _wrote(self, text: str) -> None:
         if text:

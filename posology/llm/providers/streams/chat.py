@@ -64,9 +64,9 @@ class ChatAssembly(Assembly):
         if self._choice is None:
             self._choice = {"index": 0}
         for name, value in choice.items():
-            if value is not None and name not in ("delta", "message", "usage"):
+            # some servers send an empty finish_reason with every chunk, also behind the last
+            if value not in (None, "") and name not in ("delta", "message", "usage"):
                 self._choice[name] = value
-        # some servers send an empty one with every chunk
         self.finished = bool(self._choice.get("finish_reason"))
         # a message instead of its parts: servers that do not stream, and MiniMax at the end
         whole = None if self.began else choice.get("message")
