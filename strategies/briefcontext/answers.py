@@ -26,7 +26,10 @@ _NON = re.compile(r"\Anon[-‐‑ ]", re.IGNORECASE)
 #: words that say nothing about which answer it is
 _EMPTY = words("a an the of in on at by to for with and or it is was are were its")
 #: beside these, the order of the words is the answer
-_COMPARING = words("than superior inferior better worse more les versus over higher lower")
+_COMPARING = frozenset(
+    word.removesuffix("s")
+    for word in words("than superior inferior better worse more less versus over higher lower")
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 -- ARGV: now, ms that a call waits for others, number of calls that are sent without a wait, maximum number of calls, ms of
 -- the hold for other workers.
 -- Returns job, key and the data to send it (JSON) of each call.
--- those that are put off have a later time
+-- Those that are put off have a later time.
 local first = redis.call('ZRANGEBYSCORE', WANTED, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
 if not first[1] or now < tonumber(redis.call('GET', P .. 'lane:hold') or 0) then return {} end
 local waits = now - tonumber(first[2]) < tonumber(ARGV[2]) and redis.call('SISMEMBER', PUT_OFF, first[1]) == 0

@@ -185,8 +185,8 @@ async def read_history(redis: Redis, url: str, tenant: str) -> Mapping[Label, Fi
 
 
 def _figures(sums: Mapping[str, int]) -> Figures:
-    # an attempt of unknown usage has no tokens, so it is not counted either
-    known = max(0, sums.get("attempts", 0) - sums.get("unknown", 0))
+    # an attempt of unknown usage has no tokens, and one that was refused needed none: neither is counted
+    known = max(0, sums.get("attempts", 0) - sums.get("unknown", 0) - sums.get("idle", 0))
     if not known:
         return Figures(attempts=0, input=0, output=0)
     return Figures(attempts=known, input=sums.get("input", 0), output=sums.get("output", 0))

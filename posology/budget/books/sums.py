@@ -95,6 +95,8 @@ def figures(entry: Entry) -> Iterator[tuple[str, int]]:
         found["attempts"] = -1 if fields["outcome"] == "released" else 0
     elif entry.kind != "release":
         found |= {"attempts": 1, "bound": unknown * charged, "unknown": unknown}
+    # entries of earlier versions do not say which attempts were refused before any work
+    found["idle"] = int(fields.get("idle", "0"))
     for what, n in found.items():
         if n:
             yield f"{what}{labels}", n

@@ -56,7 +56,7 @@ class Figure:
     #: service tier that is billed; ``unknown`` in figures that were counted without it
     tier: str
     model: str
-    #: ``attempts``, ``nano``, ``bound``, ``unknown``, ``input`` or ``output``
+    #: ``attempts``, ``nano``, ``bound``, ``unknown``, ``idle`` (attempts that were refused before any work), ``input`` or ``output``
     what: str
     #: attempts, nano-dollars or tokens
     n: int

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -70,34 +71,11 @@ _PLURAL = re.compile(r"(?<=\d)s\Z")
 #: not "positive" of "HER2-positive"
 _NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/](?![a-z]{3,}(?![^\W_]))[^\W_]+)*")
 _LOWERED = re.compile(r"(?<=[^\W\d_])\((\d{1,2}[a-z]?)\)")
-#: not µ, of units
-_GREEK = str.maketrans(
-    dict(
-        zip(
-            "αβγδεζηθκλρστφχψω",
-            [
-                "alpha",
-                "beta",
-                "gamma",
-                "delta",
-                "epsilon",
-                "zeta",
-                "eta",
-                "theta",
-                "kappa",
-                "lambda",
-                "rho",
-                "sigma",
-                "tau",
-                "phi",
-                "chi",
-                "psi",
-                "omega",
-            ],
-            strict=True,
-        )
-    )
-)
+#: letters by their names: not µ, of units
+_GREEK = {
+    ord(letter): unicodedata.name(letter).rpartition(" ")[2].lower()
+    for letter in "αβγδεζηθκρστφχψω"
+}
 #: words between a dose and how often it is given: "15 mg orally", "15 mg of it was given"
 _GIVEN = r"(?:[\s,(-]+(?!(?:and|or|to|for|with|than|from|vs|versus|but)\b)[a-z]+)"
 #: how often, without a number of its own: "every other day", "q8h", "weekly"

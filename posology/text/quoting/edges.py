@@ -183,10 +183,8 @@ def _follows(text: str, start: int) -> bool:
 
 def _is_denied(clause: str) -> bool:
     """Return whether a clause that ends in "or" denies what follows: "did not prevent stroke or | reduce mortality"."""
-    for contrast in _CONTRASTS.finditer(clause):
-        clause = clause[contrast.end() :]
-        break
-    words = [word[0] for word in _WORD.finditer(clause)]
+    behind = max((contrast.end() for contrast in _CONTRASTS.finditer(clause)), default=0)
+    words = [word[0] for word in _WORD.finditer(clause, behind)]
     return any(negates(word) and words[i + 1 : i + 2] != ["only"] for i, word in enumerate(words))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from orchestrator.jobs import metrics
+from orchestrator.question.estimates.typical import _figures
 from posology.budget.ledger.scripts import MODELS, OTHER
 from posology.store import keys
-from posology.types import JobState, Outcome
+from posology.types import JobState, Outcome, Usage
 from tests.integration.jobs_store.helpers import ERROR, Bench, completion, ended, opening
+from tests.integration.ledger.helpers import figures
 from workers.engine.journal import JobJournal
 from workers.engine.units import ClaimedUnit
 
@@ -72,6 +76,23 @@ async def attempt(bench: Bench, held: ClaimedUnit, name: str, model: str, outcom
     begun = replace(opening(held, name, key=name), model=model)
     await journal.open(begun)
     await journal.close(ended(begun, outcome, None), completion())
+
+
+async def test_attempts_that_were_refused_say_nothing_of_what_calls_need(bench: Bench) -> None:
+    held = await bench.running()
+    await bench.open(held, "a")
+    await bench.close(held, "a")
+    for name in "bc":
+        await bench.open(held, name)
+        attempt = replace(ended(opening(held, name), Outcome.FAILED, Decimal(0)), usage=Usage())
+        await JobJournal(bench.worker(), held).close(attempt, None)
+    sums: Counter[str] = Counter()
+    for figure in (await figures(bench.redis, bench.tenant, "2023-11-14")).values():
+        for named, n in figure.items():
+            sums[named.partition("|")[0]] += n
+    assert (sums["attempts"], sums["idle"]) == (3, 2)
+    known = _figures(sums)
+    assert (known.attempts, known.input, known.output) == (1, 10, 1)
 
 
 async def test_names_that_callers_make_up_have_no_figures_of_their_own(bench: Bench) -> None:

@@ -205,6 +205,9 @@ def fold_figures(entries: Iterable[Entry]) -> dict[str, Counter[str]]:
             day[f"attempts|{of}"] -= 1
         for tokens in ("input", "output"):
             day[f"{tokens}|{of}"] += int(entry[tokens])
+        refused = not unknown and charged == 0 and entry["input"] == entry["output"] == "0"
+        assert (entry.get("idle") == "1") == (refused and entry["outcome"] != "released")
+        day[f"idle|{of}"] += "idle" in entry
     return {day: folded for day, counted in found.items() if (folded := _not_zero(counted))}
 
 

@@ -269,15 +269,21 @@ local function close(id, kind, outcome, cost, input, output, entry)
   end
   figure(o, 'input', input)
   figure(o, 'output', output)
+  -- refused before any work: it says nothing of what calls need
+  local idle = cost == 0 and input == 0 and output == 0 and kind ~= 'release' and outcome ~= 'released'
+  if idle then figure(o, 'idle', 1) end
   if charged > bound then redis.call('HINCRBY', MONEY, 'over', 1) end
   if kind == 'lose' then
     redis.call('HSET', LOST, id, cjson.encode(o))
     redis.call('ZADD', LOST .. ':at', now, id)
   end
-  enter(kind, id, o, was and 0 or -bound, charged - (was or 0), {
+  local more = {
     'bound', whole(bound), 'charged', whole(charged), 'known', cost and '1' or '0', 'outcome', outcome,
     'stage', o.stage, 'strategy', o.strategy, 'model', o.model, 'label', o.label, 'input', whole(input), 'output', whole(output),
-    'entry', entry or o.entry, o.tier and 'tier' or nil, o.tier})
+    'entry', entry or o.entry}
+  if o.tier then more[#more + 1], more[#more + 2] = 'tier', o.tier end
+  if idle then more[#more + 1], more[#more + 2] = 'idle', '1' end
+  enter(kind, id, o, was and 0 or -bound, charged - (was or 0), more)
   return kind
 end
 

@@ -28,6 +28,7 @@ local function refigure(f, spent)
     add(name, 'unknown' .. by, unknown)
     add(name, 'attempts' .. by, 1)
   end
+  if f.idle then add(name, 'idle' .. by, 1) end
   if charged > tonumber(f.bound) then add(BASE, 'over', 1) end
 end
 
