@@ -119,9 +119,8 @@ def graded(one: Asked, text: str | None, verdict: str | None) -> Row:
 
 
 def _plain(text: str) -> str:
-    return f" {' '.join(re.findall(r'[a-z0-9.%]+', text.lower().replace(' %', '%')))} ".replace(
-        ". ", " "
-    )
+    said = re.findall(r"(?:[^\W_]|[.%])+", text.lower().replace(" %", "%"))
+    return f" {' '.join(said)} ".replace(". ", " ")
 
 
 def key_of(row: Row) -> tuple[str, str, str]:
