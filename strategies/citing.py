@@ -43,6 +43,8 @@ from strategies.support.rules import (
 
 #: content words of a claim from which on a sentence with all of them says it, named or not
 _WORDS = 4
+#: share of a sentence that a claim copies, which then says no more than the claim
+_WHOLE = 0.9
 #: share of a claim's words and figures below which a sentence is beside the point, if another has what it has
 _BESIDE = 0.5
 
@@ -107,7 +109,7 @@ def bear_out(
     ):
         return verified
     else:
-        said = _repeating(claim, excerpts)
+        said = _copied(claim, excerpts)
     return replace(verified, citations=said) if said else verified
 
 
@@ -253,6 +255,29 @@ def _repeating(claim: Claim, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...
             quote = passage.text[start:end]
             if not only_asks(claim.text, quote):
                 return (Citation(passage_id=passage.id, start=start, end=end, quote=quote),)
+    return ()
+
+
+def _copied(claim: Claim, excerpts: Sequence[Excerpt]) -> tuple[Citation, ...]:
+    """Return a whole sentence that is shown and that a claim copies; none: no such.
+
+    A claim that is only a part of a sentence may be what that sentence denies, doubts or limits.
+    """
+    for excerpt in excerpts:
+        passage = excerpt.passage
+        span = locate(claim.text, passage.text)
+        if not isinstance(span, Span) or passage.retracted:
+            continue
+        for one in excerpt.sentences:
+            quote = one.of(passage.text)
+            if (
+                one.start <= span.start
+                and span.end <= one.end
+                and span.end - span.start >= _WHOLE * len(quote.rstrip())
+                and UNREADABLE not in quote
+                and not only_asks(claim.text, quote)
+            ):
+                return (Citation(passage_id=passage.id, start=one.start, end=one.end, quote=quote),)
     return ()
 
 

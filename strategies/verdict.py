@@ -14,13 +14,17 @@ _WORD = re.compile(r"\W*(yes|no|maybe)\b\W*?(?:[,.;:!–—]|\s-|\Z)", re.IGNORE
 #: "B.", "(B)", "Option B", "The answer is B", but not "A meta-analysis" and "The answer is a statin"
 _LETTER = re.compile(
     r"\W*(?:(?:the\s+)?(?:correct\s+|best\s+)?(?:answer|option|choice)(?:\s+is)?:?\s+\(?([A-E])\b"
-    r"(?!(?<=a)\s+(?!(?:is|was|because|since|as|and|with|would|has|seems|appears)\b)\w)"
+    r"(?!(?<=(?-i:a))\s+(?!(?:is|was|because|since|as|and|with|would|has|seems|appears)\b)\w)"
     r"|\(([A-E])\)|([A-E])(?:[.):]|\Z))",
     re.IGNORECASE,
 )
-#: "E. coli"
-_INITIAL = re.compile(r"\.\s*[a-z]")
-_FIRST = re.compile(r"\W*(\w+)")
+#: "E. coli": what is no option, whatever its letter
+_SPECIES = re.compile(
+    r"\.\s*(?:coli|difficile|perfringens|botulinum|tetani|diphtheriae|jejuni|trachomatis|pneumoniae|psittaci|burnetii|albicans|auris|"
+    r"glabrata|neoformans|immitis|parvum|elegans|faecalis|faecium|cloacae|aerogenes|histolytica|granulosus|multilocularis|"
+    r"pertussis|cereus|anthracis|subtilis|fragilis|burgdorferi|henselae|cepacia|pseudomallei|abortus|melitensis|longum|breve|"
+    r"baumannii|fumigatus|niger|lumbricoides|aegypti|melanogaster)\b"
+)
 
 
 #: words after which a sentence says less than the question asks, or more
@@ -77,8 +81,10 @@ def _worded(query: Query, text: str) -> str | None:
         found = _WORD.match(text)
         return found[1].lower() if found else None
     found = _LETTER.match(text)
-    if found is not None and not _is_initial(query, found):
-        return (found[1] or found[2] or found[3]).upper()
+    if found is not None:
+        place = next(i for i in (1, 2, 3) if found[i])
+        if not _SPECIES.match(text, found.end(place)):
+            return found[place].upper()
     start = text.strip().casefold()
     for option in sorted(query.options, key=lambda one: -len(one.text)):
         said = option.text.strip().rstrip(".").casefold()
@@ -90,18 +96,6 @@ def _worded(query: Query, text: str) -> str | None:
         ):
             return option.label
     return None
-
-
-def _is_initial(query: Query, found: re.Match[str]) -> bool:
-    """Return whether a letter is that of a name, "E. coli", and no option: its text is not what follows."""
-    place = next(i for i in (1, 2, 3) if found[i])
-    behind = found.string[found.end(place) :]
-    if not _INITIAL.match(behind):
-        return False
-    options = {one.label: one.text for one in query.options}
-    said = _FIRST.match(options.get(found[place].upper(), ""))
-    told = _FIRST.match(behind[1:])
-    return said is None or told is None or said[1].casefold() != told[1].casefold()
 
 
 def _restated(question: str, text: str) -> str | None:

@@ -66,6 +66,7 @@ def up(
 
     A second Ctrl-C stops without waiting: unfinished jobs are requeued. If POSOLOGY_REDIS_URL is set, that Redis is used and none is started.
     """
+    from orchestrator.configuration import measured
     from orchestrator.logs.configuration import configure
     from orchestrator.logs.events import note
     from orchestrator.logs.notices import Notices
@@ -86,7 +87,7 @@ def up(
         # without an index workers fail, and only their logs say so
         place = index_place(settings, index)
         require(place)
-        folder = home or Path(settings.home)
+        folder = (home or Path(settings.home)).expanduser()
         console = Console(stderr=True)
         # files of a stack are for `posology logs`
         in_json = {"log_format": LogFormat.JSON}
@@ -120,6 +121,10 @@ def up(
         if uploads:
             takes["POSOLOGY_UPLOADS"] = str((folder / "uploads").absolute())
             takes["POSOLOGY_OPEN_UPLOADS"] = "true"
+        if home is not None:
+            takes["POSOLOGY_HOME"] = str(folder.absolute())
+            # what was measured of models bounds the calls of this stack, too
+            measured.share(settings, settings.model_copy(update={"home": str(folder)}))
         options = StackOptions(
             environment={**environment(), **settings.environment()},
             folder=folder,
@@ -133,11 +138,7 @@ def up(
             index=str(place),
             answers=digest(settings, str(place)),
             uploads=uploads or settings.uploads is not None,
-            overrides={
-                "POSOLOGY_HOME": str(folder.absolute()),
-                "POSOLOGY_LOG_FORMAT": LogFormat.JSON.value,
-                **takes,
-            },
+            overrides={"POSOLOGY_LOG_FORMAT": LogFormat.JSON.value, **takes},
             worker_overrides={"POSOLOGY_EMBEDDER_THREADS": str(threads)},
             # the worker's own timeout, then time to requeue
             worker_grace=settings.shutdown_grace + _REQUEUE,

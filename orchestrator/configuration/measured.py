@@ -58,6 +58,17 @@ def read(settings: Settings) -> Mapping[str, Measured]:
         ) from None
 
 
+def share(of: Settings, to: Settings) -> None:
+    """Add the measurements in one folder to those in another.
+
+    Raises:
+        ConfigurationError: a file cannot be read or written.
+    """
+    if file_of(of).resolve() != file_of(to).resolve():
+        for model, check in read(of).items():
+            write(to, model, check)
+
+
 def write(settings: Settings, model: str, check: Measured) -> Path:
     """Add a check to the file, and return its place. A larger share of an earlier check stays.
 

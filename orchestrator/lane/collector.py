@@ -64,6 +64,18 @@ class LaneOptions:
     patience: float = 48 * 3_600.0
 
 
+class _Refused(Exception):
+    """A provider created no batch, and asks not to be asked again for some time.
+
+    Args:
+        seconds: the time.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
 class Collector:
     """Sends wanted calls of a tenant, and watches their batches.
 
@@ -131,11 +143,18 @@ class Collector:
                     model,
                     error,
                 )
-                await self._records.put_off(calls, seconds=options.poll)
+                await self._records.put_off(model, calls, seconds=options.poll)
+            except _Refused as refused:
+                # other models, and other providers, may be asked meanwhile
+                await self._records.put_off(model, calls, seconds=refused.seconds)
         await self._records.hold(pause)
 
     async def _create(self, model: str, endpoint: BatchEndpoint, calls: Sequence[Wanted]) -> float:
-        """Reserve, record, and then create one batch; return for how long no other is to be created, seconds."""
+        """Reserve, record, and then create one batch; return for how long no other is to be created, seconds.
+
+        Raises:
+            _Refused: none of the model is to be created for some time.
+        """
         options, batch = self._options, keys.new_id("pb")
         rows, lines = list[Entry](), {}
         for call in calls:
@@ -157,8 +176,7 @@ class Collector:
                 )
             except ProviderError as error:
                 if seconds := await self._refused(batch, error):
-                    # other models, and other providers, may be asked meanwhile
-                    await self._records.put_off(calls, seconds=seconds)
+                    raise _Refused(seconds) from error
                 return pause
             await self._made(_creating(batch, model), made, endpoint)
             note("batch sent", **ids, rows=len(reserved.attempts), provider_batch=made)

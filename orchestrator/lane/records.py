@@ -94,8 +94,8 @@ class BatchRecords(Protocol):
         """Send no call for some seconds, 0 for none."""
         ...
 
-    async def put_off(self, calls: Sequence[Wanted], *, seconds: float) -> None:
-        """Send these calls only later, so that they keep no others back."""
+    async def put_off(self, model: str, calls: Sequence[Wanted], *, seconds: float) -> None:
+        """Send these calls, and all others of their model, only later, so that they keep no others back."""
         ...
 
     async def reserve(

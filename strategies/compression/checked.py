@@ -32,10 +32,11 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*")
 _TERM = re.compile(r"[^\W_]+(?:[-‐‑][^\W_]+)*")
 #: "not significant", "not effective", "not safe", "not indicated" in one word, which the words above divide or hide
 _IN_ONE_WORD = re.compile(
-    r"\b(?:(?:non[-‐‑ ]?|in)(?=significant(?:ly)?\b)|in(?=effective(?:ly|ness)?\b|efficacious\b)|un(?=safe\b)"
-    r"|contra(?=indicated\b|indications?\b))",
+    r"\b(?:(?:non[-‐‑ ]?|in)(?=significant(?:ly)?\b)|in(?=effective(?:ly|ness)?\b|efficacious\b)|un(?=safe\b))",
     re.IGNORECASE,
 )
+_CONTRAINDICATED = re.compile(r"\bcontraindicat\w+", re.IGNORECASE)
+_CONTRA = re.compile(r"\bcontra(?=indicated\b)", re.IGNORECASE)
 #: a finding of its own, which "not" in another place denies
 _NONINFERIOR = re.compile(r"\bno[nt][-‐‑ ]?(?=inferior(?:ity)?\b)", re.IGNORECASE)
 _NON = re.compile(r"(?<![^\W_])non[\s‐‑-]+([^\W\d_]+)", re.IGNORECASE)
@@ -153,13 +154,18 @@ def denial(text: str) -> str:
     """Return the first word of a text that negates or doubts; empty: none."""
     said = [match[0].lower() for match in _WORD.finditer(_opened(uncompared(text)))]
     found = (word for i, word in enumerate(said) if said[i + 1 : i + 2] != ["only"])
-    return next(filter(_is_denial, found), "")
+    word = next(filter(_is_denial, found), "")
+    forbids = None if word else _CONTRAINDICATED.search(text)
+    return word if forbids is None else forbids[0].lower()
 
 
 def parallels(sentence: str, text: str) -> tuple[bool, ...]:
     """Return for each sentence of a text that is parallel to a sentence whether it negates as often."""
     # "no more than 5 mg" is "at most 5 mg"
     sentence, text = _opened(uncompared(sentence)), _opened(uncompared(text))
+    if not (_CONTRAINDICATED.search(sentence) and _CONTRAINDICATED.search(text)):
+        # beside each other they need no other words
+        sentence, text = _CONTRA.sub("not ", sentence), _CONTRA.sub("not ", text)
     wanted = {stem for stem, _, _ in _content(sentence, 0, len(sentence))}
     if len(wanted) < LEAST_CONTENT:
         return ()

@@ -51,14 +51,12 @@ _PAIRS = (
     ("dominant", "recessive"),
     ("homozygous homozygotes", "heterozygous heterozygotes"),
     ("inpatient inpatients", "outpatient outpatients"),
-    ("acute acutely", "chronic chronically"),
     ("left", "right"),
     (
         "oral orally",
         "intravenous intravenously subcutaneous subcutaneously intramuscular intramuscularly",
     ),
     ("preoperative preoperatively", "postoperative postoperatively"),
-    ("primary", "secondary"),
     ("hypertension hypertensive", "hypotension hypotensive"),
     (
         "hyperglycemia hyperglycaemia hyperglycemic hyperglycaemic",
@@ -77,6 +75,8 @@ _PAIRS = (
     ("hyperthyroidism", "hypothyroidism"),
     ("tachycardia", "bradycardia"),
 )
+#: pairs from this one on are of kinds, of which a text may name both
+KINDS = next(i for i, (first, _) in enumerate(_PAIRS) if first == "monoclonal")
 #: word → number of its pair, 1 for the first side and -1 for the other
 DIRECTIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
@@ -180,7 +180,7 @@ _CLASSES = words(
 _NEAR_DENIALS = re.compile(
     r"\b(?:similar(?:ly)?|compar(?:able|ably)|equivalent|identical|equal(?:ly)?|alike|same|un(?:changed|affected|altered|related)|"
     r"unlike|in-?significant|non-?significant|ns|absent|only|solely|rare(?:ly)?|seldom|scarce|few|minority|excluded|"
-    r"contraindicated|dangerous|hazardous|harmful|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9])\d*)(?![^\W_])",
+    r"contraindicat\w+|preclud\w+|dangerous|hazardous|harmful|p\s*[=>]\s*0?\.(?:0[5-9]|[1-9])\d*)(?![^\W_])",
     re.IGNORECASE,
 )
 

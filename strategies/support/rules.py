@@ -30,6 +30,7 @@ from strategies.support.lexicon import (
     DIRECTIONS,
     INCLUDED,
     KIND,
+    KINDS,
     is_older,
     nearly_denies,
     populations,
@@ -48,10 +49,12 @@ _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|roughly|nearly|almost|close to|circa|ca\.)|[~≈])\s*\Z",
     re.IGNORECASE,
 )
+_UP = r"gain\w*|increas\w*|ris\w+|rose|higher|more|grew|grow\w*|improv\w*"
 #: what is called a decrease: "fell by", "a reduction in weight of", "5 kg lower"
 _DOWN_BY = re.compile(
     r"\b(?:fell|fall|falls|falling|drop(?:s|ped)?|decreas(?:es?|ed|ing)|reduc(?:es?|ed|ing|tions?)|declin(?:es?|ed|ing)|lower(?:s|ed|ing)?|"
-    r"los(?:t|s|es?|ing)|diminish(?:es|ed)|shorten(?:s|ed)?)(?:(?:(?!\b(?:and|but|gain\w*|increas\w*|ris\w+|rose|higher)\b)[^\d.;:]){0,80}\s(?:by|of|was|were|is))?"
+    r"los(?:t|s|es?|ing)|diminish(?:es|ed)|shorten(?:s|ed)?)(?:(?:(?!\b(?:and|but|had|"
+    rf"{_UP})\b)[^\d.;:]){{0,80}}\s(?:by|of))?"
     r"(?:\s+(?:by|of|an?|the|mean|median|average|further|about|around|approximately|roughly|nearly|almost|some|only|in))*\s+\Z",
     re.IGNORECASE,
 )
@@ -60,7 +63,8 @@ _DOWN = re.compile(
 )
 #: between two figures of the same thing
 _COMPARED = re.compile(
-    r"[^\d.;:]{0,60}\b(?:and|or|versus|vs|compared (?:with|to)|than|against)\b[^\d;:]{0,60}",
+    rf"(?:(?!\b(?:{_UP})\b)[^\d.;:]){{0,60}}\b(?:and|or|versus|vs|compared (?:with|to)|than|against)\b"
+    rf"(?:(?!\b(?:{_UP})\b)[^\d;:]){{0,60}}",
     re.IGNORECASE,
 )
 #: words of direction that are their opposite when they are negated: what is "not higher" need not be lower
@@ -299,21 +303,27 @@ def _lessened(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
 
 
 def _is_decrease(figure: Figure, claim: str) -> bool:
-    """Return whether a claim calls a figure a decrease, or that with which it is compared: "fell by 5.1, compared with 2.4"."""
-    if _DOWN_BY.search(claim, max(0, figure.start - 120), figure.start) or _DOWN.match(
-        claim, figure.end
-    ):
-        return True
-    before = max(
-        (other for other in figures(claim) if other.end <= figure.start),
-        key=lambda other: other.end,
-        default=None,
-    )
-    return (
-        before is not None
-        and _COMPARED.fullmatch(claim, before.end, figure.start) is not None
-        and _is_decrease(before, claim)
-    )
+    return figure.start in _decreases(claim)
+
+
+@lru_cache(maxsize=256)
+def _decreases(claim: str) -> frozenset[int]:
+    """Return where the figures begin that a claim calls decreases, with those that they are compared with: "by 5.1, and by 2.4"."""
+    found: set[int] = set()
+    before: Figure | None = None
+    for figure in figures(claim):
+        called = _DOWN_BY.search(claim, max(0, figure.start - 120), figure.start) or _DOWN.match(
+            claim, figure.end
+        )
+        if called or (
+            before is not None
+            and before.start in found
+            and before.end <= figure.start
+            and _COMPARED.fullmatch(claim, before.end, figure.start)
+        ):
+            found.add(figure.start)
+        before = figure
+    return frozenset(found)
 
 
 def _about(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
@@ -362,7 +372,8 @@ def _turned(claim: str, text: str) -> Difference | None:
         ):
             # "not found to be effective", "neither was effective": both deny
             continue
-        if alike and all(one.sign != mine.sign for one in alike):
+        told = there if mine.pair >= KINDS else alike
+        if alike and all(one.sign != mine.sign for one in told if one.pair == mine.pair):
             return Difference(rule=Rule.DIRECTION, said=mine.word, quoted=alike[0].word)
     return None
 

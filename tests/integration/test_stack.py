@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,12 @@ from redis import Redis
 from typer.testing import CliRunner
 
 from orchestrator.cli.app import app as commands
+from orchestrator.configuration import measured
+from orchestrator.configuration.measured import Measured
 from orchestrator.environment import FOR_SERVICES
 from orchestrator.jobs.store import open_store
 from orchestrator.question.request import JobRequest
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, read_stack
 from orchestrator.stack.options import (
@@ -269,11 +272,17 @@ def test_all_processes_of_a_stack_keep_their_data_in_its_folder(
         seen.append(options)
 
     monkeypatch.setattr("orchestrator.stack.up.run_stack", run)
+    monkeypatch.setenv("POSOLOGY_HOME", str(tmp_path / "own"))
+    check = Measured(day=date(2026, 1, 15), share=1.4, findings={})
+    measured.write(load_settings(), "openai:gpt-6-luna", check)
     given = ["up", "--home", str(tmp_path / "data"), "--index", str(tmp_path / "index")]
     done = CliRunner().invoke(commands, given)
     assert done.exit_code == 0, done.stderr
     assert seen[0].folder == tmp_path / "data"
     assert seen[0].overrides["POSOLOGY_HOME"] == str(tmp_path / "data")
+    # what was measured of models bounds their calls
+    found = measured.read(Settings.model_validate({"POSOLOGY_HOME": str(tmp_path / "data")}))
+    assert found["openai:gpt-6-luna"].share == 1.4
 
 
 @pytest.mark.slow

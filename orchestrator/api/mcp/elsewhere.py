@@ -90,33 +90,42 @@ class LocalDesk(Desk):
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
         return await (await self._opened()).estimate(**_fields(asked))
 
-    async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:
+    async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:  # noqa: ARG002 - nothing is a job
         library, fields = await self._opened(), _fields(asked)
         library.check(fields.pop("collection", None))
         name = json.dumps(fields, sort_keys=True)
+        until = anyio.current_time() + self.wait
+        while True:
+            question = await self._waited(name, library, fields, until)
+            if not question.over.is_set():
+                return Answered(out=pending(None, None), job=None)
+            # the next call asks anew
+            self._forget(name, question)
+            # what another call began, and gave up, is no answer to this one
+            if not question.scope.cancel_called:
+                break
+        if question.error is not None:
+            raise question.error
+        assert question.out is not None
+        return Answered(out=question.out, job=None)
+
+    async def _waited(
+        self, name: str, library: AsyncPosology, fields: Mapping[str, Any], until: float
+    ) -> Question:
+        """Wait for a question until a time, and return it; it is begun if it is not under way."""
         question = self.questions.get(name)
-        # one that who began it gave up is no answer for another
         if began := question is None or question.scope.cancel_called:
             question = self.questions[name] = Question()
             self.group.start_soon(question.answer, library, fields)
         try:
-            with anyio.move_on_after(self.wait):
+            with anyio.move_on_after(until - anyio.current_time()):
                 await question.over.wait()
         except anyio.get_cancelled_exc_class():
             if began:
                 question.scope.cancel()
                 self._forget(name, question)
             raise
-        if not question.over.is_set():
-            return Answered(out=pending(None, None), job=None)
-        # the next call asks anew
-        self._forget(name, question)
-        if question.scope.cancel_called:
-            return await self.ask(asked, key=key, told=told)
-        if question.error is not None:
-            raise question.error
-        assert question.out is not None
-        return Answered(out=question.out, job=None)
+        return question
 
     def _forget(self, name: str, question: Question) -> None:
         if self.questions.get(name) is question:

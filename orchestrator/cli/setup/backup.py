@@ -25,7 +25,10 @@ def backup(
         typer.Argument(metavar="DIR", file_okay=False, help="Folder of all backups."),
     ],
     *,
-    keep: Annotated[int, typer.Option(min=1, help="Number of backups to keep.")] = 7,
+    keep: Annotated[
+        int,
+        typer.Option(min=1, help="Number of backups to keep. The newest with an index stays, too."),
+    ] = 7,
     every: Annotated[
         float | None,
         typer.Option(

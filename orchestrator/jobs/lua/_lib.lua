@@ -125,6 +125,12 @@ local function want(id, k)
   count_lane(id, 'wanted', redis.call('ZADD', WANTED, 'NX', now, id .. '|' .. k))
 end
 
+-- Lets a wanted call wait until a time, for nothing else.
+local function put_off(m, at)
+  if redis.call('ZADD', WANTED, 'XX', 'CH', at, m) == 1 then redis.call('SADD', PUT_OFF, m) end
+  redis.call('PEXPIRE', PUT_OFF, at - now + 3600000)
+end
+
 local function unwant(id, k)
   count_lane(id, 'wanted', -redis.call('ZREM', WANTED, id .. '|' .. k))
 end

@@ -1,8 +1,6 @@
--- Puts off wanted calls that cannot be sent now, so that they keep no others back. ARGV: now, ms, then job and key of each.
+-- Puts off wanted calls that cannot be sent now, so that they keep no others back, and the others of their model as they are
+-- looked at. ARGV: now, ms, model, then job and key of each.
 local ms = tonumber(ARGV[2])
-for i = 3, #ARGV, 2 do
-  local m = ARGV[i] .. '|' .. ARGV[i + 1]
-  if redis.call('ZADD', WANTED, 'XX', 'CH', now + ms, m) == 1 then redis.call('SADD', PUT_OFF, m) end
-end
-redis.call('PEXPIRE', PUT_OFF, ms + 3600000)
+if ms > 0 then redis.call('SET', P .. 'lane:hold:' .. ARGV[3], whole(now + ms), 'PX', ms) end
+for i = 4, #ARGV, 2 do put_off(ARGV[i] .. '|' .. ARGV[i + 1], now + ms) end
 return 'put off'

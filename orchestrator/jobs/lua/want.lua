@@ -16,9 +16,9 @@ for i = 6, #ARGV, 2 do
     -- a call that an earlier try of the job has sent is not sent twice
     if not (c and c.a) then want(id, k) end
     c = c or {n = 0}
+    -- units of a job may want the same call; an earlier version wrote down one
+    c.us = c.us or {c.u}
     c.u, c.x = name, tries
-    -- units of a job may want the same call
-    c.us = c.us or {}
     local among = false
     for _, one in ipairs(c.us) do among = among or one == name end
     if not among then c.us[#c.us + 1] = name end

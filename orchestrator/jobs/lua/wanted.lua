@@ -11,11 +11,15 @@ if waits and redis.call('ZCOUNT', WANTED, '-inf', now) < tonumber(ARGV[3]) then 
 local found = {}
 for _, m in ipairs(redis.call('ZRANGEBYSCORE', WANTED, '-inf', now, 'LIMIT', 0, ARGV[4])) do
   local id, k = split(m)
-  redis.call('SREM', PUT_OFF, m)
   local plan = redis.call('HGET', key(id, 'lane:lines'), k)
-  if plan then
+  local until_ = plan and redis.call('GET', P .. 'lane:hold:' .. cjson.decode(plan).line.model)
+  if until_ and now < tonumber(until_) then
+    put_off(m, tonumber(until_))
+  elseif plan then
+    redis.call('SREM', PUT_OFF, m)
     for _, x in ipairs({id, k, plan}) do found[#found + 1] = x end
   else
+    redis.call('SREM', PUT_OFF, m)
     redis.call('ZREM', WANTED, m)  -- its job is over
   end
 end

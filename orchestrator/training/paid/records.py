@@ -96,6 +96,7 @@ class RunRecords(BatchRecords):
         #: monotonic seconds of the next look at a batch, and of the next one that may be created
         self._due: dict[str, float] = {}
         self._send_at = 0.0
+        self._put_off_until = 0.0
         for sent in self._sent.values():
             for entry in sent.attempts.values():
                 self.replies.setdefault(entry["key"], Reply(kept=is_kept(entry["key"])))
@@ -132,7 +133,11 @@ class RunRecords(BatchRecords):
         now = time.monotonic()
         found = [(k, one) for k, one in self.replies.items() if one.wanted and one.plan is not None]
         waited = now - min((one.since for _, one in found), default=now)
-        if now < self._send_at or not found or (len(found) < at_once and waited < wait):
+        if (
+            now < max(self._send_at, self._put_off_until)
+            or not found
+            or (len(found) < at_once and waited < wait)
+        ):
             return ()
         return [Wanted(job=self._name, key=k, plan=one.plan or {}) for k, one in found[:most]]
 
@@ -140,10 +145,10 @@ class RunRecords(BatchRecords):
         """See :meth:`~orchestrator.lane.records.BatchRecords.hold`."""
         self._send_at = time.monotonic() + seconds
 
-    async def put_off(self, calls: Sequence[Wanted], *, seconds: float) -> None:
-        """See :meth:`~orchestrator.lane.records.BatchRecords.put_off`; here all calls are of one kind."""
-        del calls
-        await self.hold(seconds)
+    async def put_off(self, model: str, calls: Sequence[Wanted], *, seconds: float) -> None:
+        """See :meth:`~orchestrator.lane.records.BatchRecords.put_off`; here all calls are of one model."""
+        del model, calls
+        self._put_off_until = time.monotonic() + seconds
 
     async def reserve(
         self,

@@ -21,8 +21,11 @@ from posology.types import Answer, Refusal
 
 #: a word, with letters such as µ and β, which the package's own tokenizer drops
 _WORD = re.compile(r"[^\W_]+")
-_NUMBER_OR_WORD = re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+#: a number, or a word with the digits of its name: "BRCA1", "IL-6"
+_NUMBER_OR_WORD = re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+(?:[-‐‑]?\d+[^\W_]*)?")
+_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[, \u00a0\u2009\u202f]\d{3})+(?!\d)")
+_DIVIDING = re.compile(r"[, \u00a0\u2009\u202f]")
+_HYPHENS = re.compile(r"[-‐‑]")
 #: what is written otherwise and is the same: not 10² and 102
 _SAME = str.maketrans("µ₀₁₂₃₄₅₆₇₈₉", "μ0123456789")
 #: words up to this length are not stemmed, as in the package's own tokenizer
@@ -137,8 +140,9 @@ def _words(text: str) -> list[str]:
 
 def _plain(text: str) -> list[str]:
     """Return words as :func:`_words` does, but numbers whole, apart from their units, and however they are written."""
-    whole = _THOUSANDS.sub("", unicodedata.normalize("NFC", text).translate(_SAME))
-    return _stemmed(_NUMBER_OR_WORD.findall(whole.lower()))
+    same = unicodedata.normalize("NFC", text).translate(_SAME).lower()
+    whole = _THOUSANDS.sub(lambda found: _DIVIDING.sub("", found[0]), same)
+    return _stemmed(_HYPHENS.sub("", word) for word in _NUMBER_OR_WORD.findall(whole))
 
 
 def _stemmed(words: Iterable[str]) -> list[str]:

@@ -155,7 +155,9 @@ def _float(element: Element, section: str | None) -> Iterator[Piece]:
         for row in Grid.read(table, _words).lines(label, TABLE):
             yield Piece(text=row, section=section)
     for mark in _marks(element):
-        if mark.tag == "sup" and (mark.tail or "")[:1].isalnum():
+        # an isotope is no mark: 18F
+        said = "".join(map(str, mark.itertext()))
+        if mark.tag == "sup" and said.isalpha() and (mark.tail or "")[:1].isalnum():
             mark.tail = f" {mark.tail}"
     for note in filter(None, map(flat, _notes(element))):
         text = f"{label.rstrip(' .:') or UNLABELLED}, note: {note}"
@@ -173,8 +175,14 @@ def _notes(wrap: Element) -> Iterator[Element]:
 def _marks(wrap: Element) -> Iterator[Element]:
     """Yield the labels of a table's notes, and what is raised in their place: not "high" of CD14^high."""
     for one in wrap.iterfind("table-wrap-foot//*"):
-        if one.tag == "label" or (one.tag == "sup" and not _ends_word(one)):
+        if one.tag == "label" or (one.tag == "sup" and (_begins_note(one) or not _ends_word(one))):
             yield one
+
+
+def _begins_note(raised: Element) -> bool:
+    """Return whether one raised letter stands before a sentence: "bMedian" behind "aMean"."""
+    said = "".join(map(str, raised.itertext())).strip()
+    return len(said) == 1 and said.isalpha() and (raised.tail or "")[:1].isupper()
 
 
 def _ends_word(element: Element) -> bool:

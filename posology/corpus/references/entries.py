@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -73,24 +74,19 @@ class _Keys:
     """Tells the references of a file apart that have one key: a study's, or a label's."""
 
     def __init__(self) -> None:
-        #: digests of the articles of each key, in their order
-        self._known: dict[int, int | list[int]] = {}
+        #: what the first article of each key is called
+        self._known: dict[int, int] = {}
 
     def apart(self, parsed: Parsed) -> Parsed:
-        """Return a reference, of another than the first of its key with a number behind it."""
+        """Return a reference; of another article than the first of its key with a digest of what it is called behind that."""
         passage = parsed.passage
         if passage is None or not passage.id.startswith("file:"):
             return parsed
-        key, said = hash(passage.id), hash((passage.title, passage.text))
-        known = self._known.setdefault(key, said)
-        if known == said:
+        called = passage.title or passage.text
+        if self._known.setdefault(hash(passage.id), hash(called)) == hash(called):
             return parsed
-        several = known if isinstance(known, list) else [known]
-        if said not in several:
-            self._known[key] = several = [*several, said]
-        if not (place := several.index(said)):
-            return parsed
-        name = f"{passage.id}:{place + 1}"
+        digest = hashlib.blake2b(called.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        name = f"{passage.id}:{digest}"
         warned = tuple(replace(one, by=name) for one in parsed.warned)
         return replace(parsed, id=name, passage=replace(passage, id=name), warned=warned)
 

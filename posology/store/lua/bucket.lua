@@ -7,13 +7,15 @@ if now == 0 then
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 local token, size = tonumber(ARGV[2]), tonumber(ARGV[3])
--- with the time at which it was written: if the clock was put back since, it was put back as well
-local full, at = (redis.call('GET', KEYS[1]) or '0'):match('^(%d+):?(%d*)$')
-full = tonumber(full) - math.max(0, (tonumber(at) or now) - now)
-full = math.max(now, full)
+-- if the clock was put back since that was written, it was put back as well
+local at = KEYS[1] .. ':at'
+local back = math.max(0, tonumber(redis.call('GET', at) or now) - now)
+local full = math.max(now, tonumber(redis.call('GET', KEYS[1]) or '0') - back)
 local wait = math.max(0, full + token - size * token - now)
 if wait > 0 and ARGV[4] == 'try' then
   return string.format('%.0f', wait)
 end
-redis.call('SET', KEYS[1], string.format('%.0f:%.0f', full + token, now), 'PX', math.ceil((full + token - now) / 1000) + 1000)
+local ms = math.ceil((full + token - now) / 1000) + 1000
+redis.call('SET', KEYS[1], string.format('%.0f', full + token), 'PX', ms)
+redis.call('SET', at, string.format('%.0f', now), 'PX', ms)
 return string.format('%.0f', wait)

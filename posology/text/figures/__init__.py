@@ -68,26 +68,37 @@ _SPREADS = re.compile(
 _AROUND = " \t\n()[]±+/,;:=-–−—"
 _CURRENCY = re.compile(r"[$€£¥]\s?\Z")
 _PLURAL = re.compile(r"(?<=\d)s\Z")
-#: not "positive" of "HER2-positive"
-_NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/](?![a-z]{3,}(?![^\W_]))[^\W_]+)*")
+#: words behind a name that are no part of it: "HER2-positive" is said of HER2, "HER2-low" of something else
+_OF_NAMES = (
+    "receptors?|(?:ant)?agonists?|blockers?|inhibitors?|mediated|positive|specific|infected|associated|related|induced|"
+    "dependent|treated|based"
+)
+_NAME = re.compile(
+    rf"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/](?!(?:{_OF_NAMES})(?![^\W_]))[^\W_]+)*"
+)
 _LOWERED = re.compile(r"(?<=[^\W\d_])\((\d{1,2}[a-z]?)\)")
 #: letters by their names: not µ, of units
 _GREEK = {
     ord(letter): unicodedata.name(letter).rpartition(" ")[2].lower()
     for letter in "αβγδεζηθκρστφχψω"
 }
-#: words between a dose and how often it is given: "15 mg orally", "15 mg of it was given"
-_GIVEN = r"(?:[\s,(-]+(?!(?:and|or|to|for|with|than|from|vs|versus|but)\b)[a-z]+)"
+#: words between a dose and how often it is given: "15 mg methotrexate orally", "15 mg of it was given"
+_GIVEN = (
+    r"(?:[\s,(-]+(?:of\s+[a-z-]+|(?:oral|intravenous|subcutaneous|intramuscular|topical|sublingual|rectal|intranasal)(?:ly)?"
+    r"|i\.?v\.?|s\.?c\.?|i\.?m\.?|p\.?o\.?|given|administered|taken|infused|injected|was|were|is|are|by|mouth|tablets?|capsules?"
+    r"|infusions?|injections?|doses?)(?![^\W_]))"
+)
+_OF = r"(?:\s(?!(?:and|or|to|for|with|than|from|vs|versus|but|every|each|an?)\b)[a-z-]+)?"
 #: how often, without a number of its own: "every other day", "q8h", "weekly"
 _REGULARLY = re.compile(
-    rf"{_GIVEN}{{0,4}}?[\s,(-]+(?:(?:every\s+(?:other|(?P<rank>second|third|fourth))|alternate)[\s-]+(?P<other>hour|day|night|week|month|year)s?"
+    rf"{_OF}{_GIVEN}{{0,4}}?[\s,(-]+(?:(?:every\s+(?:other|(?P<rank>second|third|fourth))|alternate)[\s-]+(?P<other>hour|day|night|week|month|year)s?"
     rf"|q(?P<size>\d+)\s?(?P<short>h|d|w)[a-z]*"
     rf"|(?P<rate>dai|night|hour|week|month|year)ly|(?:an?|each|every)\s+(?P<time>hour|day|night|week|month|year))(?![^\W_])",
     re.IGNORECASE,
 )
 _RANKS = {None: 2, "second": 2, "third": 3, "fourth": 4}
-_BEFORE_OFTEN = re.compile(rf"{_GIVEN}{{0,4}}[\s,(-]+", re.IGNORECASE)
-_BEFORE_EVERY = re.compile(rf"{_GIVEN}{{0,4}}?[\s,(-]+every\s+", re.IGNORECASE)
+_BEFORE_OFTEN = re.compile(rf"{_OF}{_GIVEN}{{0,4}}[\s,(-]+", re.IGNORECASE)
+_BEFORE_EVERY = re.compile(rf"{_OF}{_GIVEN}{{0,4}}?[\s,(-]+every\s+", re.IGNORECASE)
 _PERIODS = {"h": "h", "d": "d", "n": "d", "w": "wk", "m": "mo", "y": "y"}
 
 
@@ -328,8 +339,10 @@ def _every(size: Decimal, period: str) -> tuple[str, ...]:
     """Return an interval as what is given within a period, if it is one: every 8 hours is 3 times a day."""
     if size == 1:
         return (period,)
-    if period == "d" and size == 7:
-        return ("wk",)
+    if period == "d" and not size % 7:
+        return _every(size / 7, "wk")
+    if period == "mo" and size and not 12 % size:
+        return ("y",) if size == 12 else (f"{12 / size:f}", "y")
     if period == "h" and size and not 24 % size:
         return ("d",) if size == 24 else (f"{24 / size:f}", "d")
     return (f"every {size:f} {period}",)

@@ -140,7 +140,11 @@ _EXPONENT = re.compile(
     r"(?:\^?(?P<sign>[-−–⁻])?(?P<size>[123¹²³])|\^?\((?P<in>[-−–]?)(?P<of>[123])\))(?![\d.,]\d|\d)"
 )
 _BODY = re.compile(r"\s(?:of\s)?(?:body[\s-]?(?:weight|mass)|bw)(?![^\W_])", re.IGNORECASE)
-_PER = re.compile(r"\s?/\s?(?P<bracket>\()?|\s(?:per|(?P<article>an?|each|every))\s", re.IGNORECASE)
+#: not "every second day"
+_PER = re.compile(
+    r"\s?/\s?(?P<bracket>\()?|\s(?:per|(?P<article>an?|each|every))\s(?!second\s+(?:hour|day|night|week|month|year))",
+    re.IGNORECASE,
+)
 #: a full stop with a space behind it may end a sentence: only "7.5 mg. ml-1" goes on
 _PRODUCT = re.compile(r"\s?(?P<joined>[·*×]|\.(?!\s))\s?|\s?\.\s|[\s-]")
 _RATE = re.compile(r"[\s-](?:dai|night|hour|week|month|year)ly(?![^\W_])", re.IGNORECASE)

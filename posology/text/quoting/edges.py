@@ -33,7 +33,8 @@ _CARRYING = words(
     "expected believed deemed judged have has had also significantly statistically clinically yet far as any"
 )
 _EXCEPT = re.compile(
-    r"\s*[,(]?\s*\(?(?:unless|except(?:ing)?(?!\w)|excluding|with the exception)\b", re.IGNORECASE
+    r"\s*+(?:[,(]\s*+)?\(?(?:unless|except(?:ing)?(?!\w)|excluding|with the exception)\b",
+    re.IGNORECASE,
 )
 _NON = re.compile(r"(?<![^\W_])non[\s‐‑-]+\Z", re.IGNORECASE)
 
@@ -166,7 +167,7 @@ def _follows(text: str, start: int) -> bool:
     begin = max(sentence_at(text, start).start, start - _WINDOW)
     clause = _CLAUSE_ENDS.split(text[begin:start])[-1]
     words = list(_WORD.finditer(clause))
-    if words and words[-1][0].lower() == "or" and _is_denied(clause):
+    if words and words[-1][0] == "or" and _is_denied(clause):
         return True
     for i, word in enumerate(words):
         apart = sum(one[0].lower() not in _CARRYING for one in words[i + 1 :])

@@ -708,6 +708,55 @@ async def test_calls_that_cannot_be_sent_keep_no_others_back(bench: Bench) -> No
     assert sorted(one.key for one in left) == ["a0", "a1", "a2"]
 
 
+async def test_a_refusal_holds_all_calls_of_its_model_and_no_others(bench: Bench) -> None:
+    store, provider = LaneStore(bench.worker(), bench.tenant), ScriptedBatches(model(reply))
+    for model_of, key in [("openai:gpt-4o", f"a{n}") for n in range(5)] + [(MODEL, "b")]:
+        await store.park(await bench.running(), cast("Any", _Wanting({key: model_of})))
+        bench.clock.forward(0.01)
+    tries = []
+
+    class Busy(ScriptedBatches):
+        async def create(self, lines: Any, *, label: str) -> str:
+            tries.append(len(lines))
+            raise RateLimited("no", provider="openai", model="x", usage=Usage(), retry_after=50.0)
+
+    busy = Busy(model(reply))
+    options = replace(OPTIONS, wait=0.0, rows=2)
+
+    def endpoint(name: str) -> ScriptedBatches:
+        if name in (MODEL, "openai:gpt-4o"):
+            return provider if name == MODEL else busy
+        # of other tests' tenants
+        raise UnpricedModel(model=name)
+
+    async def step() -> None:
+        await collect(bench.worker("collector"), endpoint, cast("Prices", PRICES), options)
+        bench.clock.forward(1)
+
+    for _ in range(6):
+        await step()
+    assert tries == [2]
+    assert [len(one.lines) for one in provider.made.values()] == [1]
+    bench.clock.forward(50)
+    await step()
+    assert tries == [2, 2]
+
+
+async def test_a_call_that_an_earlier_version_wrote_down_wakes_both_units(bench: Bench) -> None:
+    job = await bench.extracting(2)
+    store = LaneStore(bench.worker(), bench.tenant)
+    await store.park(await bench.claimed(job, "extract:0"), cast("Any", _Wanting({"same": MODEL})))
+    name = bench.key(f"job:{job}:lane")
+    written = json.loads(cast("str", await bench.redis.hget(name, "same")))
+    del written["us"]
+    await bench.redis.hset(name, "same", json.dumps(written))
+    await store.park(await bench.claimed(job, "extract:1"), cast("Any", _Wanting({"same": MODEL})))
+    opened = entries.opened(opening(await bench.running(), "a", key="same")) | {"job": job}
+    await store.reserve("pb_1", {"provider": "openai", "model": MODEL}, [opened], seconds=60)
+    await bench.store.run("land", bench.key(""), "pb_1", "a", "done", "")
+    assert [unit.name async for unit in _taken(bench)] == ["extract:0", "extract:1"]
+
+
 @dataclass
 class _Wanting:
     """Calls of a unit that wants some: the model of each by its key."""

@@ -56,6 +56,10 @@ def test_containment_wants_every_word_and_no_order() -> None:
         ("CO₂", "CO2", True),
         ("81mg", "81 mg", True),
         ("10²", "102", False),
+        ("BRCA2, in 1 of 10", "BRCA1", False),
+        ("12 had hepatitis B", "B12", False),
+        ("IL6", "IL-6", True),
+        ("10 000 patients", "10,000", True),
     ],
 )
 def test_containment_reads_numbers_whole(said: str, reference: str, holds: bool) -> None:

@@ -44,6 +44,8 @@ def test_yes_and_no(text: str, choice: str, worded: str | None) -> None:
         ("Both helped.", None),
         ("B. coli grew in all of them.", None),
         ("B. aspirin and heparin", "B"),
+        ("B. because it helped", "B"),
+        ("Option B helps more.", "B"),
         ("The best option is a statin.", None),
         ("Option B is right, since it helped.", "B"),
         ("b) it helped.", "B"),

@@ -116,10 +116,10 @@ class LaneStore(BatchRecords):
         """See :meth:`~orchestrator.lane.records.BatchRecords.hold`."""
         await self._run("hold_lane", int(seconds * 1000))
 
-    async def put_off(self, calls: Sequence[Wanted], *, seconds: float) -> None:
+    async def put_off(self, model: str, calls: Sequence[Wanted], *, seconds: float) -> None:
         """See :meth:`~orchestrator.lane.records.BatchRecords.put_off`."""
         named = (name for call in calls for name in (call.job, call.key))
-        await self._run("put_off", int(seconds * 1000), *named)
+        await self._run("put_off", int(seconds * 1000), model, *named)
 
     async def reserve(
         self,

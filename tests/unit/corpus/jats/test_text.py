@@ -222,6 +222,17 @@ def test_what_is_raised_in_a_table_is_a_mark_where_a_note_begins_with_it(tmp_pat
         "Table 1, row Cells / CD14low: Lived: 40.",
         "Table 1, note: a Adjusted. b Not CD14high or CD14low.",
     ]
+    notes = "<p><sup>a</sup>Mean<sup>b</sup>Median with <sup>18</sup>F-FDG.</p>"
+    rows = "<tr><td>A<sup>b</sup></td><td>12</td></tr>"
+    table = (
+        f"<table><thead><tr><th>Arm</th><th>Lived</th></tr></thead><tbody>{rows}</tbody></table>"
+    )
+    shown = text(
+        tmp_path,
+        f"<table-wrap><label>Table 2</label>{table}<table-wrap-foot>{notes}</table-wrap-foot></table-wrap>",
+    )
+    assert shown.split("\n\n")[0] == "Table 2, row Arm / A: Lived: 12."
+    assert "18F-FDG" in shown
 
 
 @pytest.mark.parametrize(
