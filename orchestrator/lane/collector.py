@@ -65,11 +65,7 @@ class LaneOptions:
 
 
 class _Refused(Exception):
-    """A provider created no batch, and asks not to be asked again for some time.
-
-    Args:
-        seconds: the time.
-    """
+    """No batch of a model was created, and none is to be for some seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -150,11 +146,7 @@ class Collector:
         await self._records.hold(pause)
 
     async def _create(self, model: str, endpoint: BatchEndpoint, calls: Sequence[Wanted]) -> float:
-        """Reserve, record, and then create one batch; return for how long no other is to be created, seconds.
-
-        Raises:
-            _Refused: none of the model is to be created for some time.
-        """
+        """Reserve, record, and then create one batch; return for how long no other is to be created, seconds."""
         options, batch = self._options, keys.new_id("pb")
         rows, lines = list[Entry](), {}
         for call in calls:

@@ -309,7 +309,7 @@ def _is_decrease(figure: Figure, claim: str) -> bool:
 @lru_cache(maxsize=256)
 def _decreases(claim: str) -> frozenset[int]:
     """Return where the figures begin that a claim calls decreases, with those that they are compared with: "by 5.1, and by 2.4"."""
-    found: set[int] = set()
+    starts: set[int] = set()
     before: Figure | None = None
     for figure in figures(claim):
         called = _DOWN_BY.search(claim, max(0, figure.start - 120), figure.start) or _DOWN.match(
@@ -317,13 +317,13 @@ def _decreases(claim: str) -> frozenset[int]:
         )
         if called or (
             before is not None
-            and before.start in found
+            and before.start in starts
             and before.end <= figure.start
             and _COMPARED.fullmatch(claim, before.end, figure.start)
         ):
-            found.add(figure.start)
+            starts.add(figure.start)
         before = figure
-    return frozenset(found)
+    return frozenset(starts)
 
 
 def _about(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
