@@ -21,7 +21,7 @@ from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.llm.offline.replies import NOTICE
 from posology.published.answers import AskOutput, Source, Status, SupportOutput
-from posology.text.quoting.references import references
+from posology.text.quoting.references import without_references
 
 
 def regraded(gold: Gold, row: EvalRow) -> EvalRow:
@@ -133,11 +133,8 @@ def _outcome(gold: Gold, row: EvalRow, citations: CitationsOutput | None) -> Out
 
 def _words_of(row: EvalRow) -> str:
     """Return what an answer says, without the ids of its passages, whose numbers are no words of it."""
-    text = (row.answer or "").replace(NOTICE, "")
     ids = {*chain(*(one.passage for one in row.cited)), *chain(*row.retrieved)}
-    for one in reversed(list(references(text, ids))):
-        text = text[: one.start] + text[one.end :]
-    return text
+    return without_references((row.answer or "").replace(NOTICE, ""), ids)
 
 
 def _citations(gold: Gold, row: EvalRow) -> CitationsOutput | None:

@@ -75,10 +75,11 @@ def cost_per_right(rows: Sequence[EvalRow]) -> CostMeasured | None:
         for row in rows
         if row.cost_usd is not None
     ]
-    cost, right = np.array(pairs, dtype=float).reshape(-1, 2).sum(axis=0)
+    values = np.array(pairs, dtype=float).reshape(-1, 2)
+    cost, right = values.sum(axis=0)
     if not right:
         return None
-    drawn = _resampled(np.array(pairs, dtype=float))
+    drawn = _resampled(values)
     # without a right answer no sum is enough for one
     costs = np.divide(
         drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.inf), where=drawn[:, 1] > 0

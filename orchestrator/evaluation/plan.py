@@ -93,8 +93,9 @@ def plan(
             settings
         )
     kept = tuple(replace(suite, cases=_drawn(suite, limit)) for suite in suites)
+    configured = tuple(_configured(settings))
     items = tuple(
-        _item(suite, case, way, defaults, settings)
+        _item(suite, case, way, defaults, settings, configured)
         for suite in kept
         for case in suite.cases
         for way in ways
@@ -112,7 +113,12 @@ def _drawn(suite: Suite, limit: int | None) -> tuple[Case, ...]:
 
 
 def _item(
-    suite: Suite, case: Case, way: Way, defaults: Mapping[str, Any], settings: Settings
+    suite: Suite,
+    case: Case,
+    way: Way,
+    defaults: Mapping[str, Any],
+    settings: Settings,
+    configured: Sequence[str],
 ) -> Item:
     asked = {**defaults, **case.fields, "model": asked_as(way.model)}
     try:
@@ -124,7 +130,7 @@ def _item(
     # its request is the offline reader's
     simulated = [way.model] if is_simulated(way.model) else []
     return Item(
-        key=_digest([suite.name, case.id, *_identity(request), *_configured(settings), *simulated]),
+        key=_digest([suite.name, case.id, *_identity(request), *configured, *simulated]),
         suite=suite.name,
         case=case,
         way=way,

@@ -296,14 +296,10 @@ def _often(one: Figure) -> bool:
 
 def _lessened(one: Figure, claim: str, there: Sequence[Figure]) -> bool:
     """Return whether a figure is called a decrease, and the text has it with a minus: "fell by 5 kg" for "-5 kg"."""
-    if not _is_decrease(one, claim):
+    if one.start not in _decreases(claim):
         return False
     less = replace(one, value=-one.value)
     return one.value > 0 and any(less.says(other) for other in there)
-
-
-def _is_decrease(figure: Figure, claim: str) -> bool:
-    return figure.start in _decreases(claim)
 
 
 @lru_cache(maxsize=256)

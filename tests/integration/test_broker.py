@@ -38,7 +38,7 @@ from workers.engine.broker import Channel, Transport
     ],
 )
 def test_the_brokers_certificate_is_checked(url: str, wanted: str | None) -> None:
-    """Celery's own default is not to: the password would go to whoever answers."""
+    """By default, Celery checks none: whoever answers would get the password."""
     app = make_app(Settings.model_validate({"POSOLOGY_REDIS_URL": url}))
     asked = parse_qs(urlsplit(app.conf.broker_url).query)
     assert asked.get("ssl_cert_reqs", [None]) == [wanted]

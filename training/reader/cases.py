@@ -2,7 +2,8 @@
 
 Sets with texts of their own are read here, those over the pool of abstracts in :mod:`training.reader.abstracts`. Each is
 split by document as in :mod:`training.pruner_cases`: no text of a test or dev document is in a lesson, but for BioASQ, of which
-questions share articles (:func:`~training.pruner_cases.alone` leaves them out where it is measured). Every lesson with an answer has a near miss beside it: another text of the same article or topic that does not answer.
+questions share articles (:func:`~training.pruner_cases.alone` leaves them out where it is measured). Every lesson with an answer has a near miss beside
+it: another text of the same article or topic that does not answer.
 """
 
 from __future__ import annotations

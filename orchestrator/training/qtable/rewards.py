@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from posology.llm.offline.replies import NOTICE
-from posology.text.quoting.references import references
+from posology.text.quoting.references import without_references
 from posology.text.refusals import is_refusal
 from posology.types import Answer, Refusal
 
@@ -48,10 +48,8 @@ class Said:
         """Return the answer of a strategy's outcome."""
         if isinstance(outcome, Refusal):
             return cls(text=outcome.reason, refused=True)
-        text = outcome.text
-        # ids are no words of the answer: one that cites more would score less
-        for one in reversed(list(references(text, {c.passage_id for c in outcome.citations}))):
-            text = text[: one.start].rstrip() + text[one.end :]
+        # an answer that cites more would score less
+        text = without_references(outcome.text, {one.passage_id for one in outcome.citations})
         return cls(text=text, choice=outcome.choice)
 
     @classmethod

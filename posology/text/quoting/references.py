@@ -42,6 +42,19 @@ def references(text: str, ids: Iterable[str]) -> Iterator[Reference]:
             yield Reference(start=found.start(), end=found.end(), items=items)
 
 
+def without_references(text: str, ids: Iterable[str]) -> str:
+    """Return a text without its references: ids are no words of an answer.
+
+    Args:
+        text: the text.
+        ids: of the passages that it may name.
+    """
+    for one in reversed(list(references(text, ids))):
+        after = text[one.end :]
+        text = text[: one.start].rstrip() + " " * after[:1].isalnum() + after
+    return text
+
+
 @lru_cache(maxsize=64)
 def _patterns(ids: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     known = "|".join(map(re.escape, sorted(ids, key=lambda one: (-len(one), one))))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.text.quoting.references import references
+from posology.text.quoting.references import references, without_references
 
 COMMA, BRACKET = "file:papers/Smith, Jones 2019.pdf#3", "file:papers/Doe [final].pdf#1"
 SICI = "doi:10.1002/(sici)1097-0258(19970615)16:11<1237::aid-sim535>3.0.co;2-1"
@@ -29,6 +29,19 @@ def test_references_are_found_by_the_ids_of_passages(
     text: str, found: list[tuple[str, tuple[str, ...]]]
 ) -> None:
     assert [(text[one.start : one.end], one.items) for one in references(text, IDS)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It helps [pmid:1].", "It helps."),
+        (f"It [{COMMA}; 2015] helps [pmid:1] [pmid:12]", "It helps"),
+        ("It [pmid:1]helps.", "It helps."),
+        ("It helps [pmid:13].", "It helps [pmid:13]."),
+    ],
+)
+def test_a_text_is_read_without_its_references(text: str, words: str) -> None:
+    assert without_references(text, IDS) == words
 
 
 def test_nothing_is_named_without_ids() -> None:
